@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Phone book: the build is CMake's (CMakePresets.json), these are short names.
+PREFIX ?= /usr/local
+JOBS   ?= 2
+SETUP  ?= scripts/setup
+TOOL   := build/release/heddle
+SHAPES := independent chain random cholesky replay
+
+# $(call build,PRESET) configures and builds; quiet unless something is wrong.
+build = cmake --preset $(1) >build/$(1).log 2>&1 || { cat build/$(1).log; exit 1; }; \
+	cmake --build --preset $(1) -j $(JOBS)
+# $(call test,PRESET,CTEST-ARGS): CTest's closing line comes last.
+test  = log=build/$(1)/ctest.log; \
+	ctest --preset $(1) -j $(JOBS) --output-log $$log $(2); rc=$$?; \
+	grep 'tests passed,' $$log 2>/dev/null | tail -n 1; exit $$rc
+
+.DEFAULT_GOAL := all
+.NOTPARALLEL:
+.PHONY: all setup check demo debug asan tsan cuda no-deps lint coverage bench \
+	bench-peers install format clean help
+
+all: | build        ## build the release preset, the tool is build/release/heddle
+	@$(call build,release)
+
+setup:              ## install what is missing (Debian 12, Ubuntu 24.04)
+	@$(SETUP)
+
+check: setup all    ## set up, build, run all tests
+	@$(call test,release)
+
+demo: setup all     ## set up, build, run a tile Cholesky on all cores
+	@$(TOOL) demo
+
+debug asan tsan cuda no-deps: | build ## the same with another preset: build and test
+	@$(call build,$@)
+	@$(call test,$@)
+
+lint: all           ## layers, symbols, headers, style, format
+	@$(call test,release,-L lint)
+
+coverage: | build   ## line and branch coverage per module
+	@$(call build,coverage)
+	@find build/coverage -name '*.gcda' -delete
+	@$(call test,coverage)
+	@scripts/coverage.py build/coverage
+
+bench: all          ## nanoseconds per task, one JSON object per line
+	@for s in $(SHAPES); do $(TOOL) bench tasks --shape $$s --json || exit 1; done
+
+bench-peers: all    ## the same streams in StarPU, OpenMP and oneTBB, as ratios
+	@bench/peers/run
+
+install: all        ## install under PREFIX (/usr/local), honours DESTDIR
+	@cmake --install build/release --prefix $(PREFIX)
+
+format:             ## clang-format 14 over the sources
+	@scripts/check_format.sh --fix
+
+clean:              ## remove build/
+	rm -rf build
+
+help:               ## this list
+	@grep -h '^[a-z].*##' Makefile | sed 's/:[^#]*##/  /' | \
+		awk '{n = index($$0, "  "); printf "%-34s%s\n", substr($$0, 1, n), substr($$0, n + 3)}'
+
+build:
+	@mkdir -p build

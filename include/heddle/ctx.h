@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef HEDDLE_CTX_H
+#define HEDDLE_CTX_H
+
+/*
+ * heddle/ctx.h - one runtime instance.
+ *
+ * A heddle_ctx owns its workers, its scheduler, its models and its log. Several
+ * may live in one process and share nothing.
+ *
+ * Threads:  any function may be called from any thread unless it says otherwise.
+ * Errors:   functions return heddle_status; on failure nothing has changed. The
+ *           sentence behind the latest failure is read with heddle_ctx_error().
+ * Options:  a field that is zero is taken from the environment (HEDDLE_*, see
+ *           heddle(7)), then from the default.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "heddle/alloc.h"
+#include "heddle/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct heddle_ctx heddle_ctx;
+
+/* A three-valued switch whose zero means "default". */
+enum heddle_switch { HEDDLE_DEFAULT = 0, HEDDLE_OFF = 1, HEDDLE_ON = 2 };
+
+enum heddle_severity { HEDDLE_INFO, HEDDLE_WARNING, HEDDLE_ERROR };
+
+/* Called with a sentence, from any thread, never with a lock held. */
+typedef void (*heddle_message_fn)(void *user, enum heddle_severity severity,
+                                  const char *text);
+
+struct heddle_ctx_opts {
+    size_t size;            /* sizeof(struct heddle_ctx_opts) */
+    unsigned nworkers;      /* threads that run tasks; 0: one per usable core */
+    const char *sched;      /* policy by name; NULL: ws */
+    enum heddle_switch bind;  /* pin workers to cores; default on */
+    enum heddle_switch helps; /* a thread in wait or in a full window works as
+                                 one of the nworkers (default); off: nworkers
+                                 threads are started and callers only wait */
+    size_t stack_bytes;     /* of each worker; 0: 8 MiB */
+    unsigned spin_us;       /* idle spinning before sleeping; 0: 200 */
+    unsigned window;        /* tasks in flight before submit() helps; 0: auto */
+    size_t memory_budget;   /* bytes for runtime-allocated data; 0: what is
+                               available now */
+    enum heddle_switch log; /* the always-on recorder; default on */
+    int log_level;          /* 0: default (tasks); 1..3: more, see heddle(7) */
+    const char *log_path;   /* keep everything and write it here */
+    enum heddle_switch check;  /* access checker, slow; default off */
+    enum heddle_switch models; /* time every kernel and keep the history;
+                                  default: only kernels that have a cost */
+    const char *model_dir;  /* NULL: the user's cache directory; "": memory */
+    unsigned watchdog_ms;   /* report a stuck wait after this; 0: never */
+    heddle_message_fn message; /* NULL: sentences are kept, not reported */
+    void *message_user;
+    struct heddle_allocator allocator; /* zero: the C library's */
+    bool ignore_env;        /* take nothing from the environment */
+};
+
+/*
+ * Starts an instance. `opts` may be NULL.
+ *
+ * HEDDLE_OK      *ctx_out is yours; end it with heddle_ctx_destroy()
+ * HEDDLE_EINVAL  a field is out of range, or names no scheduler
+ * HEDDLE_ENOMEM  no memory or no threads
+ * HEDDLE_EIO     log_path cannot be written
+ */
+HEDDLE_API HEDDLE_MUST_USE heddle_status
+heddle_ctx_create(const struct heddle_ctx_opts *opts, heddle_ctx **ctx_out);
+
+/*
+ * Waits for every task, stops the workers, frees everything. NULL is fine. Must
+ * not be called by a task, nor while another thread uses the context: then
+ * HEDDLE_EDEADLK or HEDDLE_ESTATE is returned and nothing happens. Otherwise
+ * returns what the last heddle_wait() would, or why the log could not be
+ * written; the context is gone in every such case.
+ */
+HEDDLE_API heddle_status heddle_ctx_destroy(heddle_ctx *ctx);
+
+/*
+ * Runs tasks until all that were submitted have ended. Returns HEDDLE_OK or the
+ * status of the first task that failed since the last wait.
+ *
+ * HEDDLE_EDEADLK  called by a task: it would wait for itself
+ */
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_wait(heddle_ctx *ctx);
+
+/* The same for at most `timeout_ns`; HEDDLE_ETIMEDOUT when tasks remain. */
+HEDDLE_API HEDDLE_MUST_USE heddle_status
+heddle_wait_for(heddle_ctx *ctx, uint64_t timeout_ns);
+
+/* Every task that has not started ends as cancelled, with its dependents. Tasks
+ * submitted after the next heddle_wait() run again. */
+HEDDLE_API heddle_status heddle_ctx_cancel(heddle_ctx *ctx);
+
+/* The sentence behind the failure that the last wait returned, or, when there is
+ * none, behind the call that was refused last. */
+struct heddle_error {
+    size_t size;           /* sizeof(struct heddle_error) */
+    heddle_status status;  /* HEDDLE_OK: there was none */
+    uint64_t task;         /* id of the task, 0: not about a task */
+    char task_name[64];    /* "" when it has none */
+    char kernel[64];
+    char message[320];     /* one sentence */
+};
+
+HEDDLE_API heddle_status heddle_ctx_error(heddle_ctx *ctx,
+                                          struct heddle_error *error_out);
+
+struct heddle_ctx_stats {
+    size_t size;           /* sizeof(struct heddle_ctx_stats) */
+    unsigned nworkers;
+    const char *sched;     /* the policy in use */
+    uint64_t submitted;    /* tasks submitted to the context */
+    uint64_t done;         /* of those, ended in any way */
+    uint64_t executed;     /* kernel runs, nested and replayed ones included */
+    uint64_t failed;
+    uint64_t cancelled;
+    uint64_t steals;
+    uint64_t parks;        /* times a worker went to sleep */
+    size_t cell_bytes;     /* memory of all task records */
+    uint64_t cells;        /* task records allocated */
+    size_t data_bytes;     /* runtime-allocated data now */
+};
+
+HEDDLE_API heddle_status heddle_ctx_get_stats(heddle_ctx *ctx,
+                                              struct heddle_ctx_stats *out);
+
+/* Writes what the recorder holds to a file (docs/formats/log.md). The context
+ * must be idle: HEDDLE_ESTATE when tasks are pending. */
+HEDDLE_API HEDDLE_MUST_USE heddle_status
+heddle_ctx_dump_log(heddle_ctx *ctx, const char *path);
+
+/* A named moment in the log. */
+HEDDLE_API heddle_status heddle_mark(heddle_ctx *ctx, const char *name);
+
+/* The environment variables a context reads, for help texts. NULL ends it. */
+struct heddle_env_var {
+    const char *name;
+    const char *value; /* its kind: "integer", "on|off", ... */
+    const char *help;
+};
+
+HEDDLE_API const struct heddle_env_var *heddle_env_list(void);
+
+/* Names of the built-in schedulers with a line of help each. NULL ends it. */
+struct heddle_sched_info {
+    const char *name;
+    const char *help;
+};
+
+/* The i-th scheduler; HEDDLE_ENOENT past the last one. */
+HEDDLE_API heddle_status heddle_sched_get_info(unsigned i,
+                                               struct heddle_sched_info *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* HEDDLE_CTX_H */

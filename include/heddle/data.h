@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef HEDDLE_DATA_H
+#define HEDDLE_DATA_H
+
+/*
+ * heddle/data.h - data that tasks read and write.
+ *
+ * A heddle_handle stands for one typed n-dimensional array. A view is a handle
+ * too: it stands for a box of another handle (a tile, a row, every second
+ * column). Tasks on a handle, on its views and on overlapping views are ordered
+ * as if all tasks ran one after another in the order of submission.
+ *
+ * Threads:  any function may be called from any thread unless it says otherwise.
+ * Errors:   functions return heddle_status; on failure nothing has changed.
+ * Lifetime: memory given by the caller stays the caller's. It must not be
+ *           touched between registration and the last unref, except between
+ *           acquire and release. unref returns at once: the handle goes when
+ *           the tasks that use it have ended.
+ * Failure:  data whose writer failed is marked; a task that would read it is
+ *           cancelled instead; writing it whole again (HEDDLE_W), or
+ *           heddle_handle_restore(), removes the mark.
+ */
+#include <stddef.h>
+#include <stdint.h>
+
+#include "heddle/ctx.h"
+#include "heddle/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct heddle_handle heddle_handle;
+
+enum heddle_dtype {
+    HEDDLE_U8 = 1,
+    HEDDLE_I32,
+    HEDDLE_I64,
+    HEDDLE_F16,
+    HEDDLE_BF16,
+    HEDDLE_F32,
+    HEDDLE_F64,
+    HEDDLE_C64,  /* two F32 */
+    HEDDLE_C128, /* two F64 */
+};
+
+/* Bytes of one element; 0 for a value that is no type. */
+HEDDLE_API size_t heddle_dtype_bytes(enum heddle_dtype t);
+HEDDLE_API const char *heddle_dtype_name(enum heddle_dtype t);
+
+/* How a task touches an operand. */
+enum heddle_mode {
+    HEDDLE_R = 1,
+    HEDDLE_W = 2,       /* overwrites all of it without reading */
+    HEDDLE_RW = 3,
+    HEDDLE_COMMUTE = 7, /* read-write, in any order with its like, one by one */
+    HEDDLE_REDUCE = 8,  /* adds into a private copy, combined before next use */
+    HEDDLE_SCRATCH = 16 /* memory of this shape for this task alone */
+};
+
+#define HEDDLE_MAX_DIMS 8
+
+struct heddle_layout {
+    enum heddle_dtype dtype;
+    unsigned ndim;                   /* 1 .. HEDDLE_MAX_DIMS */
+    size_t extent[HEDDLE_MAX_DIMS];  /* elements along each dimension */
+    size_t stride[HEDDLE_MAX_DIMS];  /* in elements; all 0: dense, the last
+                                        dimension varies fastest */
+};
+
+/*
+ * Registers memory at `ptr`, or, with ptr NULL, memory the runtime allocates
+ * (zeroed) when the first task needs it and frees with the handle.
+ *
+ * HEDDLE_OK      *h_out is a new reference
+ * HEDDLE_EINVAL  no dimension, a zero extent, an unknown type, strides that
+ *                may make elements overlap: sorted by stride, each must step
+ *                over all that the smaller ones reach
+ * HEDDLE_EOVERFLOW  the size does not fit
+ * HEDDLE_ENOMEM  no memory for the handle
+ */
+HEDDLE_API HEDDLE_MUST_USE heddle_status
+heddle_handle_create(heddle_ctx *ctx, const struct heddle_layout *layout,
+                     void *ptr, heddle_handle **h_out);
+
+/* n elements in a row. */
+HEDDLE_API HEDDLE_MUST_USE heddle_status
+heddle_handle_vector(heddle_ctx *ctx, void *ptr, size_t n,
+                     enum heddle_dtype dtype, heddle_handle **h_out);
+
+/* m x n, column-major, columns `ld` elements apart (ld >= m; 0: m). */
+HEDDLE_API HEDDLE_MUST_USE heddle_status
+heddle_handle_matrix(heddle_ctx *ctx, void *ptr, size_t m, size_t n, size_t ld,
+                     enum heddle_dtype dtype, heddle_handle **h_out);
+
+/*
+ * A view: in each dimension d the elements offset[d], offset[d] + step[d], ...,
+ * extent[d] of them. step NULL: all 1. A view of a view is allowed. The view
+ * keeps `h` alive.
+ *
+ * HEDDLE_EINVAL  it reaches outside of h, or an extent or step is 0
+ */
+HEDDLE_API HEDDLE_MUST_USE heddle_status
+heddle_view_box(heddle_handle *h, const size_t *offset, const size_t *extent,
+                const size_t *step, heddle_handle **view_out);
+
+/* Tile (i, j) of a matrix cut into mb x nb tiles; border tiles are smaller. */
+HEDDLE_API HEDDLE_MUST_USE heddle_status
+heddle_view_tile(heddle_handle *h, size_t i, size_t j, size_t mb, size_t nb,
+                 heddle_handle **view_out);
+
+HEDDLE_API heddle_handle *heddle_handle_ref(heddle_handle *h);
+
+/* Drops a reference; returns at once. NULL is fine. */
+HEDDLE_API void heddle_handle_unref(heddle_handle *h);
+
+/* A name for messages and the log; copied. Before the first task uses it. */
+HEDDLE_API heddle_status heddle_handle_set_name(heddle_handle *h,
+                                                const char *name);
+
+/*
+ * What HEDDLE_REDUCE means for this handle. init() sets a private copy to the
+ * neutral element, combine() adds `src` into `dst`. Both get the dense layout of
+ * the handle. Before the first task that reduces into it.
+ */
+struct heddle_reduction {
+    void (*init)(void *dst, const struct heddle_layout *layout, void *user);
+    void (*combine)(void *dst, const void *src,
+                    const struct heddle_layout *layout, void *user);
+    void *user;
+};
+
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_handle_set_reduction(
+    heddle_handle *h, const struct heddle_reduction *reduction);
+
+/* Ready-made sums over all types but F16 and BF16 (then HEDDLE_ENOSYS). */
+HEDDLE_API HEDDLE_MUST_USE heddle_status
+heddle_handle_set_sum(heddle_handle *h);
+
+/*
+ * Access from outside of tasks. Waits (and helps) until every earlier task that
+ * conflicts has ended; later ones wait for heddle_handle_release(). Modes R, W,
+ * RW. *ptr_out is the first element; ptr_out may be NULL.
+ *
+ * HEDDLE_EDEADLK  called by a task
+ * other           the data is marked as failed (R, RW): the failure's status;
+ *                 nothing is held then
+ */
+HEDDLE_API HEDDLE_MUST_USE heddle_status
+heddle_handle_acquire(heddle_handle *h, enum heddle_mode mode, void **ptr_out);
+
+/* The same without waiting: fn is called once, from any thread, when access is
+ * granted (then release it later, anywhere) or refused (then do not). */
+typedef void (*heddle_acquired_fn)(void *user, heddle_status st, void *ptr);
+
+HEDDLE_API HEDDLE_MUST_USE heddle_status
+heddle_handle_acquire_async(heddle_handle *h, enum heddle_mode mode,
+                            heddle_acquired_fn fn, void *user);
+
+/* HEDDLE_ESTATE: nothing is acquired on it. */
+HEDDLE_API heddle_status heddle_handle_release(heddle_handle *h);
+
+/* Removes the mark of failure; the data count as valid again. */
+HEDDLE_API heddle_status heddle_handle_restore(heddle_handle *h);
+
+/* Facts, borrowed from the handle. */
+HEDDLE_API const struct heddle_layout *
+heddle_handle_get_layout(const heddle_handle *h);
+HEDDLE_API const char *heddle_handle_get_name(const heddle_handle *h);
+HEDDLE_API size_t heddle_handle_get_bytes(const heddle_handle *h);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* HEDDLE_DATA_H */

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef HEDDLE_GRAPH_H
+#define HEDDLE_GRAPH_H
+
+/*
+ * heddle/graph.h - record a region of tasks once, run it many times.
+ *
+ * Between heddle_graph_begin() and heddle_graph_end() the tasks submitted to the
+ * recorder are kept, with their dependencies, instead of run. A launch runs them
+ * all as one task of the context: it is ordered with other tasks through the
+ * handles that the region uses. A sealed graph never changes, so it can be
+ * launched by several threads at once.
+ *
+ * Threads:  a graph is recorded by one thread; launches may come from any.
+ * Lifetime: a graph keeps the handles it was recorded with.
+ */
+#include "heddle/task.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct heddle_graph heddle_graph;
+
+HEDDLE_API HEDDLE_MUST_USE heddle_status
+heddle_graph_begin(heddle_ctx *ctx, heddle_graph **g_out);
+
+/* Records a task. Its index is its place in the order of recording, from 0.
+ * Options: only `name` and `variant` of struct heddle_task_opts are allowed. */
+HEDDLE_API HEDDLE_MUST_USE heddle_status
+heddle_graph_submit(heddle_graph *g, const heddle_kernel *kernel,
+                    const struct heddle_call *call);
+
+/* Seals it. HEDDLE_ESTATE: sealed already. */
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_graph_end(heddle_graph *g);
+
+HEDDLE_API void heddle_graph_unref(heddle_graph *g);
+
+HEDDLE_API size_t heddle_graph_get_ntasks(const heddle_graph *g);
+HEDDLE_API size_t heddle_graph_get_nedges(const heddle_graph *g);
+
+/* Another handle in the place of a recorded one, of the same shape and type. */
+struct heddle_binding {
+    heddle_handle *recorded;
+    heddle_handle *actual;
+};
+
+/* Another argument for one task; of the size recorded; copied. */
+struct heddle_graph_arg {
+    size_t task;
+    const void *arg;
+    size_t arg_bytes;
+};
+
+struct heddle_launch {
+    size_t size; /* sizeof(struct heddle_launch) */
+    const struct heddle_binding *binding;
+    size_t nbindings;
+    const struct heddle_graph_arg *arg;
+    size_t nargs;
+    int priority;
+    /* Optional: called after each pass with its number from 1; not 0: run the
+     * region again at once. A loop with its condition. */
+    int (*again)(void *user, unsigned pass);
+    void *again_user;
+    const struct heddle_task_opts *opts; /* name, after, group, done, event */
+};
+
+/*
+ * Launches it; `launch` may be NULL. Launches that write the same handles run
+ * one after another, others at the same time.
+ *
+ * HEDDLE_ESTATE  the graph is not sealed
+ * HEDDLE_EINVAL  a binding of another shape, an unknown task, a wrong size
+ */
+HEDDLE_API HEDDLE_MUST_USE heddle_status
+heddle_graph_launch(heddle_graph *g, const struct heddle_launch *launch);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* HEDDLE_GRAPH_H */

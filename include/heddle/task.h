@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef HEDDLE_TASK_H
+#define HEDDLE_TASK_H
+
+/*
+ * heddle/task.h - kernels, tasks, groups and events.
+ *
+ * A kernel says what a computation is; its variants say how it can be done. A
+ * task is one call of a kernel on handles. Tasks end as if they had run one
+ * after another in the order of submission.
+ *
+ * Threads:  any function may be called from any thread unless it says otherwise.
+ *           Tasks submitted by several threads are ordered as their calls are.
+ * Errors:   functions return heddle_status; on failure nothing was submitted.
+ * Lifetime: kernels are constant and outlive the contexts that use them.
+ *           Arguments are copied at submission. Names are not: they are literals
+ *           or outlive the task.
+ */
+#include <stddef.h>
+#include <stdint.h>
+
+#include "heddle/ctx.h"
+#include "heddle/data.h"
+#include "heddle/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct heddle_event heddle_event;
+typedef struct heddle_group heddle_group;
+
+/* What a running task is given. Valid until its function returns. */
+struct heddle_exec;
+
+typedef heddle_status (*heddle_run_fn)(struct heddle_exec *x);
+
+enum heddle_device { HEDDLE_DEV_CPU = 1 };
+
+struct heddle_variant {
+    const char *name;          /* NULL: the device's name */
+    enum heddle_device device; /* required */
+    heddle_run_fn run;         /* required; NULL ends the list */
+    unsigned gang;             /* workers at once, all or nothing; 0: 1 */
+    size_t scratch_bytes;      /* see heddle_exec_scratch() */
+};
+
+/* What one call costs, for models and reports. */
+struct heddle_cost {
+    double flops;
+    double bytes;
+};
+
+#define HEDDLE_KERNEL_OPERANDS 16
+#define HEDDLE_KERNEL_VARIANTS 8
+
+typedef struct heddle_kernel {
+    size_t size;      /* sizeof(heddle_kernel) */
+    const char *name; /* required */
+    unsigned noperands;
+    enum heddle_mode mode[HEDDLE_KERNEL_OPERANDS];
+    struct heddle_variant variants[HEDDLE_KERNEL_VARIANTS];
+
+    /* Optional. A task of this kernel is timed and predicted when set. */
+    struct heddle_cost (*cost)(struct heddle_exec *x);
+
+    /* Optional: makes the task recursive. Called instead of a variant when the
+     * runtime finds that it needs more parallelism, or when `want_expand` says
+     * so: submits the same work as smaller tasks with heddle_exec_submit(). */
+    heddle_run_fn expand;
+    int (*want_expand)(struct heddle_exec *x); /* 0: run whole, 1: expand */
+
+    uint64_t version; /* change it when the code changes: old timings go */
+} heddle_kernel;
+
+#define HEDDLE_CALL_OPERANDS 6
+
+/* The rarely needed part of a call. Zero means none. */
+struct heddle_task_opts {
+    size_t size;      /* sizeof(struct heddle_task_opts) */
+    const char *name; /* for messages and the log */
+    heddle_event *const *after; /* starts after these; cancelled if one failed */
+    size_t nafter;
+    heddle_group *group;
+    uint64_t timeout_ns; /* cancelled (HEDDLE_ETIMEDOUT) if not started by then */
+    unsigned retries;    /* failed runs repeated, on the next variant if any;
+                            operands are put back before each */
+    void (*done)(void *user, heddle_status st); /* called once when it ended */
+    void *done_user;
+    heddle_event **event_out; /* a new event that completes with the task */
+    unsigned variant;         /* 1 + index of the only variant to use; 0: any */
+};
+
+struct heddle_call {
+    heddle_handle *operand[HEDDLE_CALL_OPERANDS];
+    const void *arg; /* copied; kernels get it from heddle_exec_arg() */
+    size_t arg_bytes;
+    int priority; /* higher first, where the scheduler looks at it */
+
+    /* For more operands, or a number that differs from call to call: when
+     * noperands is not 0, these replace `operand` and the kernel's modes (modes
+     * may be NULL when the kernel has as many). */
+    unsigned noperands;
+    heddle_handle *const *operands;
+    const enum heddle_mode *modes;
+
+    const struct heddle_task_opts *opts; /* NULL: none */
+};
+
+/*
+ * Submits one task. It may have run before the call returns. When the window is
+ * full the calling thread runs tasks first.
+ *
+ * HEDDLE_EINVAL   no kernel, no name, no variant; an operand is NULL or belongs
+ *                 to another context; a mode that is none; a gang larger than
+ *                 the context; a reduction on a handle that has none
+ * HEDDLE_ENOMEM   no memory for the task
+ */
+HEDDLE_API HEDDLE_MUST_USE heddle_status
+heddle_submit(heddle_ctx *ctx, const heddle_kernel *kernel,
+              const struct heddle_call *call);
+
+/* Submits n tasks of one kernel. *n_out (may be NULL): how many were. */
+HEDDLE_API HEDDLE_MUST_USE heddle_status
+heddle_submit_n(heddle_ctx *ctx, const heddle_kernel *kernel,
+                const struct heddle_call *calls, size_t n, size_t *n_out);
+
+/* --- inside a task ------------------------------------------------------- */
+
+/* First element of operand i; NULL when there is no such operand. */
+HEDDLE_API void *heddle_exec_ptr(struct heddle_exec *x, unsigned i);
+/* Number of its elements. */
+HEDDLE_API size_t heddle_exec_count(struct heddle_exec *x, unsigned i);
+HEDDLE_API const struct heddle_layout *
+heddle_exec_layout(struct heddle_exec *x, unsigned i);
+HEDDLE_API heddle_handle *heddle_exec_operand(struct heddle_exec *x,
+                                              unsigned i);
+HEDDLE_API unsigned heddle_exec_noperands(struct heddle_exec *x);
+HEDDLE_API const void *heddle_exec_arg(struct heddle_exec *x);
+HEDDLE_API size_t heddle_exec_arg_bytes(struct heddle_exec *x);
+/* The variant's scratch_bytes, aligned to 64; not zeroed. */
+HEDDLE_API void *heddle_exec_scratch(struct heddle_exec *x);
+HEDDLE_API unsigned heddle_exec_worker(struct heddle_exec *x);
+HEDDLE_API heddle_ctx *heddle_exec_ctx(struct heddle_exec *x);
+
+/* This member of a gang, their number, and a barrier among them. */
+HEDDLE_API unsigned heddle_exec_gang_rank(struct heddle_exec *x);
+HEDDLE_API unsigned heddle_exec_gang_size(struct heddle_exec *x);
+HEDDLE_API void heddle_exec_gang_barrier(struct heddle_exec *x);
+
+/* 1 when the task's group or context was cancelled meanwhile. */
+HEDDLE_API int heddle_exec_cancelled(struct heddle_exec *x);
+
+/* The sentence that goes with a failure the function is about to return. */
+HEDDLE_API heddle_status heddle_exec_fail(struct heddle_exec *x,
+                                          heddle_status st,
+                                          const char *message);
+
+/*
+ * Submits a child. Children are ordered among themselves; the parent ends, and
+ * its operands are released, when all of them have. A child may use the
+ * parent's operands, parts of them, and handles made by the parent.
+ *
+ * HEDDLE_EACCESS  an operand that the parent does not hold in such a mode
+ * others          as heddle_submit()
+ */
+HEDDLE_API HEDDLE_MUST_USE heddle_status
+heddle_exec_submit(struct heddle_exec *x, const heddle_kernel *kernel,
+                   const struct heddle_call *call);
+
+/* Runs tasks until all children so far have ended; the first failure or OK. */
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_exec_wait(struct heddle_exec *x);
+
+/* --- groups: cancel and wait for some tasks ------------------------------ */
+
+HEDDLE_API HEDDLE_MUST_USE heddle_status
+heddle_group_create(heddle_ctx *ctx, heddle_group **g_out);
+/* Drops the reference; its tasks go on. NULL is fine. */
+HEDDLE_API void heddle_group_unref(heddle_group *g);
+/* Tasks of the group that have not started end as cancelled, later ones too. */
+HEDDLE_API heddle_status heddle_group_cancel(heddle_group *g);
+/* Runs tasks until those of the group have ended. timeout_ns 0: no limit. */
+HEDDLE_API HEDDLE_MUST_USE heddle_status
+heddle_group_wait(heddle_group *g, uint64_t timeout_ns);
+
+/* --- events: wait for one task, or for something outside ----------------- */
+
+/* An event that a thread completes by hand. */
+HEDDLE_API HEDDLE_MUST_USE heddle_status
+heddle_event_create(heddle_ctx *ctx, heddle_event **e_out);
+HEDDLE_API heddle_event *heddle_event_ref(heddle_event *e);
+HEDDLE_API void heddle_event_unref(heddle_event *e);
+/* Completes it; a failure cancels the tasks after it. HEDDLE_ESTATE: it is
+ * complete already, or belongs to a task. */
+HEDDLE_API heddle_status heddle_event_complete(heddle_event *e,
+                                               heddle_status st);
+/* Makes a hand-completed event complete only after `pred` has as well.
+ * HEDDLE_ECYCLE: pred waits, through events and tasks, for e. */
+HEDDLE_API HEDDLE_MUST_USE heddle_status
+heddle_event_after(heddle_event *e, heddle_event *pred);
+/* HEDDLE_AGAIN: not complete; else how it ended. Never blocks. */
+HEDDLE_API heddle_status heddle_event_poll(heddle_event *e);
+/* Runs tasks until it is complete; then how it ended. timeout_ns 0: no limit. */
+HEDDLE_API HEDDLE_MUST_USE heddle_status
+heddle_event_wait(heddle_event *e, uint64_t timeout_ns);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* HEDDLE_TASK_H */

@@ -1,0 +1,42 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# check_format.sh [--fix] [ROOT]: the code is as clang-format 14 leaves it.
+# Other versions differ in details, so they are not asked: exit status 77.
+set -eu
+fix=no
+if [ "${1:-}" = --fix ]; then
+    fix=yes
+    shift
+fi
+cd "${1:-.}"
+
+tool=
+for t in clang-format-14 clang-format; do
+    if command -v $t >/dev/null && $t --version | grep -q 'version 14\.'; then
+        tool=$t
+        break
+    fi
+done
+if [ -z "$tool" ]; then
+    echo 'skipped: clang-format 14 is not installed (package clang-format-14)'
+    exit 77
+fi
+
+list=$(for d in include src tools examples bench tests; do
+    if [ -d $d ]; then
+        find $d -name '*.[ch]' -o -name '*.cu' -o -name '*.cc'
+    fi
+done | sort)
+# shellcheck disable=SC2086
+if [ $fix = yes ]; then
+    $tool -i --style=file $list
+    exit 0
+fi
+bad=0
+for f in $list; do
+    if ! $tool --style=file "$f" | cmp -s - "$f"; then
+        echo "$f: not formatted; 'make format' does it"
+        bad=1
+    fi
+done
+exit $bad

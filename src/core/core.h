@@ -1,0 +1,531 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef HEDDLE_CORE_CORE_H
+#define HEDDLE_CORE_CORE_H
+
+/*
+ * The engine: contexts, workers, and the life of a task from submission to its
+ * end. Everything below it (data, task, sched, trace, perf) is a part without
+ * threads of its own; this module owns the threads.
+ *
+ *   submit.c   a call becomes a cell with edges          submitters
+ *   engine.c   the loop; run, end, release               workers
+ *   slow.c     what only some tasks need                 workers
+ *   scope.c    children of a running task                workers
+ *   gang.c     several workers in one task               workers
+ *   graph.c    recorded regions                          any
+ *   event.c, group.c, handle.c, ctx.c                    the public objects
+ *
+ * Threads and slots. A context has nworkers slots. Slot 0 is taken by whichever
+ * outside thread waits or helps (holder of `master`); the others have threads of
+ * their own (all have, when `helps` is off). Everything in struct worker belongs
+ * to the holder of the slot. `foreign` is a worker without a thread, for tasks
+ * that are ended by an outside thread; foreign_lock guards it.
+ *
+ * Lock order  submit.lock < registry (DATA) < scheduler's < leaf. `master` and
+ *             foreign_lock are never taken with submit.lock held; user callbacks
+ *             run with no lock held at all.
+ */
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/compiler.h"
+#include "base/lock.h"
+#include "base/map.h"
+#include "base/park.h"
+#include "base/spin.h"
+#include "base/thread.h"
+#include "data/data.h"
+#include "heddle/graph.h"
+#include "heddle/task.h"
+#include "perf/perf.h"
+#include "sched/sched.h"
+#include "task/task.h"
+#include "topo/topo.h"
+#include "trace/trace.h"
+
+/* Cell flags. Low byte: number of operands; next: commute locks held. */
+enum {
+    TASK_NOPS = 0xff,
+    TASK_TURNS = 0xff00,
+    TASK_TURN = 1 << 8,
+    TASK_SLOW = 1 << 16,   /* anything but run and end */
+    TASK_HIDDEN = 1 << 17, /* the engine's own: not logged, never cancelled */
+    TASK_LOOSE = 1 << 18,  /* heddle_wait() does not wait for it */
+    TASK_ARG_SHIFT = 24,   /* bytes of the inline argument, 0 .. 16 */
+};
+
+/* What a context knows about a kernel. Constant once it is in the table, except
+ * for `series`. */
+struct heddle_kinfo {
+    const heddle_kernel *kernel;
+    heddle_run_fn run; /* of the first variant */
+    uint32_t id;
+    unsigned noperands;
+    unsigned nvariants;
+    bool is_slow; /* tasks of it take the slow path */
+    enum heddle_mode mode[HEDDLE_KERNEL_OPERANDS];
+    _Atomic(struct heddle_perf_series *) series[HEDDLE_KERNEL_VARIANTS];
+    struct heddle_kinfo *next;
+};
+
+struct heddle_group {
+    heddle_ctx *ctx;
+    _Atomic uint32_t refs; /* the user's, and one per task */
+    _Atomic uint32_t is_cancelled;
+    _Atomic int64_t pending;
+    _Atomic int status; /* of the first task that failed */
+};
+
+struct heddle_event {
+    heddle_ctx *ctx; /* NULL: gone */
+    _Atomic uint32_t refs;
+    _Atomic uint32_t users; /* of these, the program's */
+    _Atomic int status;  /* HEDDLE_AGAIN until complete */
+    heddle_ref ref;      /* the task, or the cell that stands for a manual one */
+    uint64_t task;       /* its id; 0: manual */
+    bool is_manual;
+    _Atomic int64_t missing; /* manual: completions to come */
+    _Atomic int first;       /* manual: status to complete with */
+    /* Guarded by ctx->event_lock: events this one waits for. */
+    heddle_event **pred;
+    uint32_t npreds, pred_cap;
+    uint32_t walk;  /* last search that came here */
+    bool is_said;   /* manual: completed by hand */
+};
+
+/* The seldom used part of a task; lives in a further cell. */
+struct task_ext {
+    uint64_t succ; /* the cell's word: never touched, see task.h */
+    const char *name;
+    heddle_event *event;
+    heddle_group *group;
+    void (*done)(void *user, heddle_status st);
+    void *done_user;
+    uint64_t deadline_ns; /* heddle_clock_ns(); 0: none */
+    void *arg;            /* inline elsewhere: NULL */
+    heddle_handle **op;   /* more operands than fit: all of them */
+    enum heddle_mode *mode; /* other modes than the kernel's */
+    heddle_event **after;
+    uint32_t nafter;
+    uint32_t arg_bytes;
+    uint16_t retries;
+    uint16_t variant;
+    uint32_t nmode;
+    enum heddle_mode own_mode; /* of a grant */
+};
+
+_Static_assert(sizeof(struct task_ext) <= sizeof(struct heddle_cell),
+               "fits a cell");
+
+struct heddle_node; /* a task of a graph in flight: graph.c */
+
+struct heddle_scope {
+    heddle_ctx *ctx;
+    struct worker *worker;    /* whose submitter the children go through */
+    struct heddle_cell *cell; /* the parent, or */
+    struct heddle_node *node;
+    uint64_t parent_id;
+    heddle_handle *const *op; /* the parent's operands */
+    const enum heddle_mode *mode;
+    unsigned nops;
+    heddle_status body;       /* how the parent's function ended */
+    bool in_gang;
+    struct heddle_domain domain;
+    struct heddle_map units;  /* unit -> struct scope_unit */
+    struct scope_unit *list;
+    _Atomic int64_t pending;  /* children, and 1 while the body runs */
+    _Atomic int status;       /* of the first child that failed */
+};
+
+struct heddle_exec {
+    heddle_ctx *ctx;
+    struct worker *worker;
+    struct heddle_kinfo *kinfo;
+    heddle_handle *const *op;
+    const enum heddle_mode *mode;
+    const void *arg;
+    uint32_t nops;
+    uint32_t arg_bytes;
+    uint64_t id;
+    struct heddle_cell *cell;
+    struct heddle_node *node;
+    struct heddle_scope *scope; /* made with the first child */
+    struct exec_slow *slow;     /* NULL on the fast path */
+    struct heddle_exec *outer;  /* the task below on this stack */
+};
+
+/* What the slow path adds to a running task. */
+struct exec_slow {
+    const char *name;
+    unsigned variant;
+    void *scratch;
+    void *ptr[HEDDLE_KERNEL_OPERANDS];  /* replaces the operands' memory */
+    struct heddle_partial *partial[HEDDLE_KERNEL_OPERANDS];
+    void *backup[HEDDLE_KERNEL_OPERANDS];
+    struct gang *gang;
+    unsigned rank;
+    void *check; /* the checker's */
+    char message[200];
+};
+
+/* Who makes tasks: the holder of the submission lock, or a worker. */
+struct submitter {
+    struct heddle_slab slab;
+    struct heddle_domain domain; /* of the context; workers do not use it */
+    int pusher;                  /* worker number for the scheduler */
+    unsigned bell;               /* slot to ring */
+    struct heddle_trace_lane *lane;
+    uint64_t next_id, end_id;
+    struct {
+        const heddle_kernel *kernel;
+        struct heddle_kinfo *kinfo;
+    } cache[16];
+    struct heddle_access *acc; /* scratch for tasks with many operands */
+    unsigned acc_cap;
+};
+
+struct worker {
+    /* read-only after start */
+    heddle_ctx *ctx;
+    unsigned id;
+    int pusher;
+    int cpu; /* -1: not bound */
+
+    /* owner only */
+    struct heddle_trace_lane *lane;
+    uint64_t last; /* ticks when the last task ended, 0: idle since */
+    struct heddle_returns returns;
+    struct heddle_exec *current; /* innermost task on this thread's stack */
+    unsigned gang_depth;         /* gang bodies on it */
+    struct heddle_thread thread;
+    bool has_thread;
+    bool is_spinning;
+
+    struct submitter sub;
+
+    /* written by the owner, read by anybody */
+    _Alignas(HEDDLE_CACHE_LINE) _Atomic uint64_t done; /* tasks of the context */
+    _Atomic uint64_t executed;
+    _Atomic uint64_t failed;
+    _Atomic uint64_t cancelled;
+    _Atomic uint64_t parks;
+    _Atomic uint32_t is_busy; /* in a task */
+    _Atomic uintptr_t self; /* pthread_self() of the holder, 0: nobody */
+};
+
+struct heddle_ctx {
+    /* read-only after start, or changed seldom */
+    struct heddle_allocator alloc;
+    unsigned nworkers;
+    bool helps;
+    bool runs_inline; /* one worker: ready tasks run in submit() */
+    bool checks;
+    bool has_models;
+    const struct heddle_sched_ops *sched;
+    void *sched_self;
+    struct worker *worker; /* nworkers, then `foreign` */
+    struct worker *foreign;
+    uint64_t spin_ticks;
+    unsigned window;      /* asked for */
+    bool is_window_hard;
+    struct heddle_clock clock;
+    struct heddle_trace *trace;
+    heddle_perf *perf;
+    struct heddle_topo *topo;
+    unsigned *steal_order;
+    unsigned watchdog_ms;
+    heddle_message_fn message;
+    void *message_user;
+    struct heddle_pool pool;
+    struct heddle_registry reg;
+    struct heddle_park park;
+    char device[64]; /* key of the models */
+
+    _Atomic uint32_t is_stopping;
+    _Atomic uint32_t is_cancelled;
+
+    /* the submission lock and what it guards */
+    _Alignas(HEDDLE_CACHE_LINE) struct heddle_spin submit_lock;
+    bool is_closing;
+    uint32_t window_now; /* grows when nothing moves, shrinks again */
+    struct submitter root;
+    _Atomic uint64_t submitted; /* written under the lock */
+
+    /* outside threads */
+    _Alignas(HEDDLE_CACHE_LINE) struct heddle_spin master; /* owns slot 0 */
+    struct heddle_spin foreign_lock;
+    _Atomic uint32_t nwaiters; /* threads that wait for a condition */
+    _Atomic uint32_t signals;  /* futex word of outside threads that sleep */
+    _Atomic uint64_t next_id;  /* task ids, in blocks */
+
+    /* gangs */
+    struct heddle_spin gang_lock;
+    _Atomic(struct gang *) gang; /* one that still needs members */
+
+    /* seldom used */
+    struct heddle_mutex lock;       /* kernels, error */
+    struct heddle_kinfo *kernels;
+    uint32_t nkernels;
+    struct heddle_kinfo join, combine, release, grant, notice; /* hidden tasks */
+    struct heddle_error error; /* the first failure since the last wait */
+    heddle_status waited;      /* what the next wait returns */
+    struct heddle_mutex event_lock;
+    uint32_t event_walk; /* number of the last search for a cycle */
+    _Atomic uint64_t progress_seen;
+};
+
+/* --- error.c ------------------------------------------------------------- */
+
+/* Keeps the first failure and its sentence; reports it. Returns st. */
+HEDDLE_PRINTF(3, 4)
+heddle_status heddle_fail(heddle_ctx *ctx, heddle_status st, const char *fmt,
+                          ...);
+/* The failure of a task, with the sentence it left, if any. */
+void heddle_fail_task(struct heddle_exec *x, heddle_status st);
+HEDDLE_PRINTF(3, 4)
+void heddle_report(heddle_ctx *ctx, enum heddle_severity severity,
+                   const char *fmt, ...);
+
+/* --- env.c --------------------------------------------------------------- */
+
+/* Fills the zero fields of opts from the environment. `why` gets a sentence. */
+heddle_status heddle_env_apply(struct heddle_ctx_opts *opts, char *why,
+                               size_t cap);
+
+/* --- kinfo.c ------------------------------------------------------------- */
+
+/* The entry of a kernel, checked and made on first sight. Any thread. */
+heddle_status heddle_kinfo_get(heddle_ctx *ctx, const heddle_kernel *k,
+                               struct heddle_kinfo **out);
+void heddle_kinfo_free_all(heddle_ctx *ctx);
+
+static inline heddle_status submitter_kinfo(heddle_ctx *ctx,
+                                            struct submitter *s,
+                                            const heddle_kernel *k,
+                                            struct heddle_kinfo **out)
+{
+    const size_t i = ((uintptr_t)k >> 4) % 16;
+
+    if (HEDDLE_LIKELY(s->cache[i].kernel == k && k != NULL)) {
+        *out = s->cache[i].kinfo;
+        return HEDDLE_OK;
+    }
+    HEDDLE_TRY(heddle_kinfo_get(ctx, k, out));
+    s->cache[i].kernel = k;
+    s->cache[i].kinfo = *out;
+    return HEDDLE_OK;
+}
+
+/* --- engine.c ------------------------------------------------------------ */
+
+void *heddle_worker_main(void *arg);
+
+typedef bool (*stop_fn)(void *arg);
+/* Runs tasks on slot w until stop(arg), or until deadline_ns (0: none). False:
+ * the deadline came first. */
+bool heddle_engine_help(struct worker *w, stop_fn stop, void *arg,
+                        uint64_t deadline_ns);
+/* The same for an outside thread: takes slot 0 or sleeps while another has it. */
+bool heddle_ctx_help(heddle_ctx *ctx, stop_fn stop, void *arg,
+                     uint64_t deadline_ns);
+/* Runs one ready task if there is one. */
+bool heddle_engine_step(struct worker *w);
+/* Runs this ready task and what it makes ready, as long as slot w has some. */
+void heddle_engine_run(struct worker *w, struct heddle_sched_task *t);
+/* Is the calling thread inside a task of this context? Then its slot. */
+struct worker *heddle_ctx_self(heddle_ctx *ctx);
+/* Wakes who waits for a condition that may have become true. */
+void heddle_ctx_signal(heddle_ctx *ctx);
+/* A task became ready. */
+void heddle_engine_push(struct worker *w, struct heddle_sched_task *t);
+/* From outside of any slot; takes foreign_lock. */
+void heddle_engine_push_foreign(heddle_ctx *ctx, struct heddle_sched_task *t);
+/* The end of a task: releases its successors. The cell is gone afterwards.
+ * Returns a task to run next, or NULL. */
+struct heddle_sched_task *heddle_engine_end(struct worker *w,
+                                            struct heddle_cell *c);
+/* Does what ends with a task besides its successors; then the above. */
+struct heddle_sched_task *heddle_engine_finish(struct worker *w,
+                                               struct heddle_cell *c,
+                                               heddle_status st);
+/* heddle_engine_finish() by a thread that holds no slot. */
+void heddle_engine_finish_foreign(heddle_ctx *ctx, struct heddle_cell *c,
+                                  heddle_status st);
+struct worker *heddle_master_trylock(heddle_ctx *ctx);
+void heddle_master_unlock(heddle_ctx *ctx);
+bool heddle_ctx_is_quiet(heddle_ctx *ctx);
+/* Nobody runs anything: only an event or a release can help. */
+bool heddle_ctx_is_stuck(heddle_ctx *ctx);
+
+/* --- slow.c -------------------------------------------------------------- */
+
+/* Runs a task that is not plain. Returns a task to run next, or NULL. */
+struct heddle_sched_task *heddle_slow_run(struct worker *w,
+                                          struct heddle_cell *c);
+/* What a task is expected to take, in ns; 0: unknown. */
+float heddle_slow_predict(heddle_ctx *ctx, struct heddle_cell *c);
+/* After the function of a plain task that failed or has children. */
+struct heddle_sched_task *heddle_slow_after(struct heddle_exec *x,
+                                            heddle_status st, uint64_t start);
+/* The body: checks, partials, retries, the function, marks. x is filled in but
+ * for slow. HEDDLE_AGAIN: put it back, it cannot start now. */
+heddle_status heddle_slow_body(struct heddle_exec *x, struct exec_slow *s,
+                               const struct task_ext *ext);
+/* Marks what a failed task should have written, clears what one overwrote. */
+void heddle_slow_settle(struct heddle_exec *x, heddle_status st);
+static inline struct task_ext *heddle_cell_ext(heddle_ctx *ctx,
+                                               struct heddle_cell *c)
+{
+    return c->ext == 0 ? NULL : (void *)heddle_pool_cell(&ctx->pool, c->ext);
+}
+void heddle_cell_exec(struct worker *w, struct heddle_cell *c,
+                      struct heddle_exec *x);
+/* The record of a run that just ended; also feeds `last`. */
+void heddle_slow_trace(struct heddle_exec *x, heddle_status st, uint64_t start,
+                       unsigned flags);
+
+/* --- submit.c ------------------------------------------------------------ */
+
+/* Around the function of a task. */
+static inline void heddle_exec_enter(struct heddle_exec *x)
+{
+    x->outer = x->worker->current;
+    x->worker->current = x;
+}
+
+static inline void heddle_exec_leave(struct heddle_exec *x)
+{
+    x->worker->current = x->outer;
+}
+
+struct submission {
+    struct submitter *sub;
+    struct heddle_domain *domain;
+    struct heddle_scope *scope; /* NULL: the context's */
+    struct heddle_kinfo *kinfo;
+    const struct heddle_call *call;
+    uint32_t flags;
+    /* Accesses that are not operands: of a launch. NULL: the operands. */
+    struct heddle_access *acc;
+    unsigned nacc;
+    /* result: a ready task to be pushed or run, or NULL */
+    struct heddle_sched_task *ready;
+};
+
+/* The submitter is the caller's: the lock is held, or it is the worker's. */
+heddle_status heddle_submit_one(heddle_ctx *ctx, struct submission *s);
+/* A hidden task of the engine on one unit; arg is a pointer. Lock held. */
+heddle_status heddle_submit_hidden(heddle_ctx *ctx, struct submission *s,
+                                   heddle_handle *unit, enum heddle_mode mode,
+                                   void *arg, struct heddle_cell **cell_out);
+/* Pushes or runs what became ready; no lock held. */
+void heddle_submit_finish(heddle_ctx *ctx, struct submission *s);
+heddle_status heddle_submit_undo(heddle_ctx *ctx, struct submission *s,
+                                 struct heddle_cell *c, heddle_status st);
+heddle_status heddle_submit_reserve(heddle_ctx *ctx, struct submitter *sub,
+                                    unsigned nops);
+/* HEDDLE_ESTATE: the context is being destroyed; the lock is not held then. */
+heddle_status heddle_submit_lock(heddle_ctx *ctx);
+static inline void heddle_submit_unlock(heddle_ctx *ctx)
+{
+    heddle_spin_unlock(&ctx->submit_lock);
+}
+/* One more task of the context. Lock held, before the task can start. */
+static inline void heddle_count_submitted(heddle_ctx *ctx)
+{
+    /* Release: pairs with heddle_ctx_is_quiet(). */
+    heddle_store_rel(&ctx->submitted, heddle_load_rlx(&ctx->submitted) + 1);
+}
+/* A join or a combination, submitted through s. */
+heddle_status heddle_submit_close(heddle_ctx *ctx, struct submission *s,
+                                  heddle_handle *unit, struct heddle_dep *dep);
+heddle_status heddle_domain_close(struct heddle_domain *d, heddle_handle *unit,
+                                  struct heddle_dep *dep);
+struct heddle_dep *heddle_domain_find(struct heddle_domain *d,
+                                      heddle_handle *unit);
+
+/* --- scope.c ------------------------------------------------------------- */
+
+/* Makes the scope of a task that has none yet. */
+heddle_status heddle_scope_open(struct heddle_exec *x);
+/* May a child use these operands? Then finds their histories. */
+heddle_status heddle_scope_admit(struct submission *s,
+                                 struct heddle_access *acc, unsigned nops);
+/* The body ended. True: children remain, the last one ends the task. False:
+ * *st is the task's status, with that of its children. */
+bool heddle_scope_leave(struct heddle_exec *x, heddle_status *st);
+/* A child ended; `next` is what it made ready. Returns a task to run next. */
+struct heddle_sched_task *
+heddle_scope_child_end(struct worker *w, struct heddle_scope *s,
+                       struct heddle_sched_task *next);
+
+/* --- gang.c -------------------------------------------------------------- */
+
+heddle_status heddle_gang_run(struct heddle_exec *x, struct exec_slow *s,
+                              heddle_run_fn run, unsigned size);
+/* Joins a gang that needs members. True: took part in one. */
+bool heddle_gang_join(struct worker *w);
+
+/* --- check.c ------------------------------------------------------------- */
+
+heddle_status heddle_check_before(struct heddle_exec *x, void **state_out);
+heddle_status heddle_check_after(struct heddle_exec *x, void *state,
+                                 heddle_status st);
+/* Operands are about to be used by children (or: are back from them). */
+void heddle_check_lend(struct heddle_exec *x, bool is_return);
+
+/* --- handle.c ------------------------------------------------------------ */
+
+/* Drops a reference; frees when it was the last. Any thread. */
+void heddle_unit_unref(heddle_handle *h);
+/* Frees a unit that nobody refers to any more. */
+void heddle_unit_free(heddle_handle *h);
+void heddle_grant_run(struct worker *w, struct heddle_cell *c);
+
+/* --- event.c, group.c ---------------------------------------------------- */
+
+/* References of the engine. */
+heddle_event *heddle_event_hold(heddle_event *e);
+void heddle_event_drop(heddle_event *e);
+/* Completes it and drops the task's reference. */
+void heddle_event_finish(heddle_event *e, heddle_status st);
+/* Remembers what the task of e waits for, to find cycles. */
+void heddle_event_follow(heddle_event *e, heddle_event *const *pred, size_t n);
+heddle_status heddle_event_adopt(heddle_ctx *ctx, heddle_event **e_out);
+void heddle_group_task_end(heddle_group *g, heddle_status st);
+
+/* --- graph.c ------------------------------------------------------------- */
+
+struct heddle_sched_task *heddle_node_run(struct worker *w,
+                                          struct heddle_sched_task *t);
+struct heddle_sched_task *heddle_node_end(struct worker *w,
+                                          struct heddle_node *n,
+                                          heddle_status st);
+/* Cells are 128 bytes and hold the scheduler's part at byte 48; nodes of graphs
+ * hold it at a multiple of 32. So bit 4 of the address tells them apart. */
+static inline bool heddle_is_node(const struct heddle_sched_task *t)
+{
+    return ((uintptr_t)t & 16) == 0;
+}
+
+static inline struct heddle_cell *heddle_task_cell(struct heddle_sched_task *t)
+{
+    return (struct heddle_cell *)((char *)t -
+                                  offsetof(struct heddle_cell, sched));
+}
+
+_Static_assert((offsetof(struct heddle_cell, sched) & 16) != 0,
+               "heddle_is_node");
+
+/* --- watchdog.c ---------------------------------------------------------- */
+
+/* Called by a waiting thread now and then; `quiet_ns` without progress. */
+void heddle_watchdog_report(heddle_ctx *ctx, uint64_t quiet_ns);
+
+#endif /* HEDDLE_CORE_CORE_H */

@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ctx: start and end of an instance; waiting for all of it.
+ *
+ * Structure  created in the order of struct heddle_ctx, destroyed in reverse; a
+ *            half-built context is destroyed by the same function.
+ * Threads    create and destroy run alone; the rest from any thread.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/core.h"
+
+enum {
+    MAX_WORKERS = 4096,
+    DEFAULT_SPIN_US = 200,
+    DEFAULT_STACK = 8 << 20,
+    MIN_WINDOW = 1024, /* cells in flight by default: 256 per worker, at least */
+};
+
+/* --- hidden tasks ----------------------------------------------------------- */
+
+static const heddle_kernel hidden_join = {.name = "(join)"};
+static const heddle_kernel hidden_combine = {.name = "(combine)"};
+static const heddle_kernel hidden_release = {.name = "(release)"};
+static const heddle_kernel hidden_grant = {.name = "(acquire)"};
+static const heddle_kernel hidden_notice = {.name = "(event)"};
+
+static void ctx_hidden(heddle_ctx *ctx, struct heddle_kinfo *i,
+                       const heddle_kernel *k)
+{
+    i->kernel = k;
+    i->id = ++ctx->nkernels;
+    i->mode[0] = HEDDLE_RW;
+    i->is_slow = true;
+}
+
+/* --- creation --------------------------------------------------------------- */
+
+static heddle_status ctx_start_topo(heddle_ctx *ctx,
+                                    const struct heddle_ctx_opts *o)
+{
+    HEDDLE_TRY(heddle_topo_create(&ctx->alloc, &ctx->topo));
+    ctx->nworkers = o->nworkers != 0 ? o->nworkers
+                                     : heddle_topo_default_workers(ctx->topo);
+    if (o->check == HEDDLE_ON)
+        ctx->nworkers = 1; /* bodies one at a time: blame is exact */
+    if (ctx->nworkers > MAX_WORKERS)
+        return HEDDLE_EINVAL;
+    ctx->reg.budget = o->memory_budget != 0 ? o->memory_budget
+                                            : ctx->topo->memory_available;
+    snprintf(ctx->device, sizeof(ctx->device), "cpu:%.58s",
+             ctx->topo->model[0] != '\0' ? ctx->topo->model : "unknown");
+    return HEDDLE_OK;
+}
+
+static heddle_status ctx_start_trace(heddle_ctx *ctx,
+                                     const struct heddle_ctx_opts *o)
+{
+    struct heddle_trace_opts t = {
+        .alloc = &ctx->alloc,
+        .clock = &ctx->clock,
+        .level = o->log == HEDDLE_OFF ? HEDDLE_LOG_OFF : o->log_level,
+        .nlanes = ctx->nworkers + 2,
+        .path = o->log_path,
+    };
+
+    HEDDLE_TRY(heddle_trace_create(&t, &ctx->trace));
+    heddle_trace_define_info(ctx->trace, "scheduler", ctx->sched->name);
+    heddle_trace_define_info(ctx->trace, "cpu", ctx->topo->model);
+    return HEDDLE_OK;
+}
+
+/* The order in which each worker steals: nearest first. */
+static heddle_status ctx_start_order(heddle_ctx *ctx, const int *cpu)
+{
+    const unsigned n = ctx->nworkers;
+
+    if (n < 2)
+        return HEDDLE_OK;
+    ctx->steal_order =
+        heddle_zalloc(&ctx->alloc, (size_t)n * (n - 1), sizeof(unsigned));
+    if (ctx->steal_order == NULL)
+        return HEDDLE_ENOMEM;
+    for (unsigned w = 0; w < n; w++)
+        HEDDLE_TRY(heddle_topo_steal_order(
+            ctx->topo, cpu, n, w, &ctx->steal_order[(size_t)w * (n - 1)]));
+    return HEDDLE_OK;
+}
+
+static void ctx_init_submitter(heddle_ctx *ctx, struct submitter *s,
+                               int pusher, unsigned bell, unsigned lane)
+{
+    heddle_slab_init(&s->slab, &ctx->pool);
+    s->pusher = pusher;
+    s->bell = bell;
+    s->lane = heddle_trace_get_lane(ctx->trace, lane);
+    s->domain.slab = &s->slab;
+    s->domain.find = heddle_domain_find;
+    s->domain.close_crowd = heddle_domain_close;
+}
+
+static heddle_status ctx_init_workers(heddle_ctx *ctx, const int *cpu)
+{
+    const unsigned n = ctx->nworkers;
+
+    for (unsigned i = 0; i <= n; i++) {
+        struct worker *w = &ctx->worker[i];
+        const bool is_foreign = i == n;
+        char name[24];
+
+        w->ctx = ctx;
+        w->id = i;
+        w->pusher = is_foreign ? HEDDLE_SCHED_FOREIGN : (int)i;
+        w->cpu = is_foreign || cpu == NULL ? -1 : cpu[i];
+        w->lane = heddle_trace_get_lane(ctx->trace, is_foreign ? n + 1 : i);
+        ctx_init_submitter(ctx, &w->sub, w->pusher, i, is_foreign ? n + 1 : i);
+        HEDDLE_TRY(heddle_returns_init(&w->returns, &ctx->pool, n + 2));
+        snprintf(name, sizeof(name), is_foreign ? "outside" : "worker %u", i);
+        heddle_trace_define_lane(ctx->trace, is_foreign ? n + 1 : i,
+                                 is_foreign ? HEDDLE_LOG_OTHER
+                                            : HEDDLE_LOG_WORKER,
+                                 name, w->cpu, 0);
+    }
+    ctx->foreign = &ctx->worker[n];
+    ctx_init_submitter(ctx, &ctx->root, HEDDLE_SCHED_SUBMITTER, n, n);
+    heddle_trace_define_lane(ctx->trace, n, HEDDLE_LOG_SUBMITTER, "submitter",
+                             -1, 0);
+    return HEDDLE_OK;
+}
+
+static heddle_status ctx_start_sched(heddle_ctx *ctx)
+{
+    const struct heddle_sched_env env = {.alloc = &ctx->alloc,
+                                         .nworkers = ctx->nworkers,
+                                         .steal_order = ctx->steal_order};
+
+    ctx->sched_self = heddle_zalloc_aligned(
+        &ctx->alloc, 1, ctx->sched->instance_size, HEDDLE_CACHE_LINE);
+    if (ctx->sched_self == NULL)
+        return HEDDLE_ENOMEM;
+    return ctx->sched->init(ctx->sched_self, &env);
+}
+
+static heddle_status ctx_start_threads(heddle_ctx *ctx,
+                                       const struct heddle_ctx_opts *o)
+{
+    const bool is_bound = o->bind != HEDDLE_OFF;
+
+    for (unsigned i = ctx->helps ? 1 : 0; i < ctx->nworkers; i++) {
+        struct worker *w = &ctx->worker[i];
+        char name[24];
+        struct heddle_thread_opts t = {
+            .name = name,
+            .stack_bytes = o->stack_bytes != 0 ? o->stack_bytes
+                                               : (size_t)DEFAULT_STACK,
+            .cpus = is_bound && w->cpu >= 0 ? &w->cpu : NULL,
+            .ncpus = is_bound && w->cpu >= 0 ? 1 : 0,
+        };
+
+        snprintf(name, sizeof(name), "heddle-%u", i);
+        HEDDLE_TRY(heddle_thread_create(&w->thread, &t, heddle_worker_main, w));
+        w->has_thread = true;
+    }
+    return HEDDLE_OK;
+}
+
+static heddle_status ctx_start_models(heddle_ctx *ctx,
+                                      const struct heddle_ctx_opts *o)
+{
+    char dir[1024];
+
+    if (o->models == HEDDLE_OFF)
+        return HEDDLE_OK;
+    ctx->has_models = o->models == HEDDLE_ON;
+    if (o->model_dir != NULL)
+        snprintf(dir, sizeof(dir), "%s", o->model_dir);
+    else
+        heddle_env_cache_dir(dir, sizeof(dir));
+    return heddle_perf_create(&ctx->alloc, dir[0] == '\0' ? NULL : dir,
+                              &ctx->perf);
+}
+
+static heddle_status ctx_start(heddle_ctx *ctx, const struct heddle_ctx_opts *o,
+                               int *cpu)
+{
+    const unsigned n = ctx->nworkers;
+
+    HEDDLE_TRY(heddle_topo_bind_order(ctx->topo, n, cpu));
+    HEDDLE_TRY(ctx_start_trace(ctx, o));
+    HEDDLE_TRY(ctx_start_models(ctx, o));
+    HEDDLE_TRY(ctx_start_order(ctx, cpu));
+    HEDDLE_TRY(heddle_pool_init(&ctx->pool, &ctx->alloc));
+    HEDDLE_TRY(heddle_park_init(&ctx->park, &ctx->alloc, n + 1));
+    ctx->worker = heddle_zalloc_aligned(&ctx->alloc, n + 1,
+                                        sizeof(*ctx->worker),
+                                        HEDDLE_CACHE_LINE);
+    if (ctx->worker == NULL)
+        return HEDDLE_ENOMEM;
+    HEDDLE_TRY(ctx_init_workers(ctx, o->bind != HEDDLE_OFF ? cpu : NULL));
+    HEDDLE_TRY(ctx_start_sched(ctx));
+    return ctx_start_threads(ctx, o);
+}
+
+static void ctx_configure(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
+{
+    const unsigned spin = o->spin_us != 0 ? o->spin_us : DEFAULT_SPIN_US;
+    const unsigned window = 256 * ctx->nworkers;
+
+    ctx->helps = o->helps != HEDDLE_OFF;
+    ctx->checks = o->check == HEDDLE_ON;
+    ctx->runs_inline = ctx->helps && ctx->nworkers == 1;
+    ctx->spin_ticks = (uint64_t)(spin * 1000.0 / ctx->clock.ns_per_tick);
+    ctx->is_window_hard = o->window != 0;
+    ctx->window = o->window != 0         ? o->window
+                  : window > MIN_WINDOW ? window
+                                         : MIN_WINDOW;
+    ctx->window_now = ctx->window;
+    ctx->watchdog_ms = o->watchdog_ms;
+    ctx->message = o->message;
+    ctx->message_user = o->message_user;
+    ctx_hidden(ctx, &ctx->join, &hidden_join);
+    ctx_hidden(ctx, &ctx->combine, &hidden_combine);
+    ctx_hidden(ctx, &ctx->release, &hidden_release);
+    ctx_hidden(ctx, &ctx->grant, &hidden_grant);
+    ctx_hidden(ctx, &ctx->notice, &hidden_notice);
+}
+
+static heddle_status ctx_check_opts(const struct heddle_ctx_opts *o)
+{
+    HEDDLE_CHECK(o->size >= sizeof(*o));
+    HEDDLE_CHECK(o->log_level >= 0 && o->log_level <= HEDDLE_LOG_EXPERT);
+    HEDDLE_CHECK(o->nworkers <= MAX_WORKERS);
+    HEDDLE_CHECK((o->allocator.alloc == NULL) == (o->allocator.free == NULL));
+    HEDDLE_CHECK((unsigned)o->bind <= HEDDLE_ON &&
+                 (unsigned)o->helps <= HEDDLE_ON &&
+                 (unsigned)o->log <= HEDDLE_ON &&
+                 (unsigned)o->check <= HEDDLE_ON &&
+                 (unsigned)o->models <= HEDDLE_ON);
+    return HEDDLE_OK;
+}
+
+static void ctx_free(heddle_ctx *ctx);
+
+heddle_status heddle_ctx_create(const struct heddle_ctx_opts *opts,
+                                heddle_ctx **ctx_out)
+{
+    struct heddle_ctx_opts o = {.size = sizeof(o)};
+    const struct heddle_allocator *a = &heddle_allocator_default;
+    const struct heddle_sched_ops *sched;
+    heddle_status st;
+    heddle_ctx *ctx;
+    int *cpu = NULL;
+    char why[160];
+
+    HEDDLE_CHECK(ctx_out != NULL);
+    if (opts != NULL)
+        o = *opts;
+    HEDDLE_TRY(ctx_check_opts(&o));
+    HEDDLE_TRY(heddle_env_apply(&o, why, sizeof(why)));
+    HEDDLE_TRY(ctx_check_opts(&o));
+    if (o.allocator.alloc != NULL)
+        a = &o.allocator;
+    sched = o.sched == NULL ? heddle_sched_table[0] : heddle_sched_find(o.sched);
+    HEDDLE_CHECK(sched != NULL);
+    ctx = heddle_zalloc_aligned(a, 1, sizeof(*ctx), HEDDLE_CACHE_LINE);
+    if (ctx == NULL)
+        return HEDDLE_ENOMEM;
+    ctx->alloc = *a;
+    ctx->sched = sched;
+    heddle_store_rlx(&ctx->next_id, UINT64_C(1)); /* not shared yet */
+    heddle_mutex_init(&ctx->lock, HEDDLE_RANK_LEAF, "context");
+    heddle_mutex_init(&ctx->event_lock, HEDDLE_RANK_CTX, "events");
+    heddle_registry_init(&ctx->reg, ctx, &ctx->alloc);
+    heddle_clock_init(&ctx->clock);
+    st = ctx_start_topo(ctx, &o);
+    if (st == HEDDLE_OK) {
+        ctx_configure(ctx, &o);
+        cpu = heddle_zalloc(&ctx->alloc, ctx->nworkers, sizeof(*cpu));
+        st = cpu == NULL ? HEDDLE_ENOMEM : ctx_start(ctx, &o, cpu);
+        heddle_free(&ctx->alloc, cpu, ctx->nworkers * sizeof(*cpu));
+    }
+    if (st != HEDDLE_OK) {
+        ctx_free(ctx);
+        return st;
+    }
+    *ctx_out = ctx;
+    return HEDDLE_OK;
+}
+
+/* --- destruction ------------------------------------------------------------ */
+
+static void ctx_stop(heddle_ctx *ctx)
+{
+    /* Release: pairs with worker_stop(). */
+    heddle_store_rel(&ctx->is_stopping, 1u);
+    heddle_park_ring_all(&ctx->park, ctx->nworkers);
+    for (unsigned i = 0; i < ctx->nworkers; i++)
+        if (ctx->worker[i].has_thread) {
+            /* Asleep between its last look and the ring: wake it again. */
+            heddle_park_wake(&ctx->park, i);
+            if (heddle_thread_join(&ctx->worker[i].thread) == HEDDLE_OK)
+                ctx->worker[i].has_thread = false;
+        }
+}
+
+/* Handles that nobody refers to but that were still in use when let go. */
+static void ctx_bury(heddle_ctx *ctx)
+{
+    heddle_handle *h = ctx->reg.units;
+
+    while (h != NULL) {
+        heddle_handle *next = h->next;
+
+        if (h->is_zombie) {
+            heddle_unit_free(h);
+            next = ctx->reg.units; /* its root may have gone with it */
+        }
+        h = next;
+    }
+}
+
+static void ctx_free(heddle_ctx *ctx)
+{
+    const struct heddle_allocator a = ctx->alloc;
+
+    if (ctx->worker != NULL)
+        ctx_stop(ctx);
+    ctx_bury(ctx);
+    heddle_registry_fini(&ctx->reg);
+    if (ctx->sched_self != NULL) {
+        ctx->sched->fini(ctx->sched_self);
+        heddle_free(&a, ctx->sched_self, ctx->sched->instance_size);
+    }
+    for (unsigned i = 0; ctx->worker != NULL && i <= ctx->nworkers; i++) {
+        struct worker *w = &ctx->worker[i];
+
+        heddle_returns_fini(&w->returns, &ctx->pool);
+        heddle_slab_fini(&w->sub.slab);
+        heddle_free(&a, w->sub.acc, w->sub.acc_cap * sizeof(*w->sub.acc));
+    }
+    heddle_slab_fini(&ctx->root.slab);
+    heddle_free(&a, ctx->root.acc, ctx->root.acc_cap * sizeof(*ctx->root.acc));
+    heddle_free(&a, ctx->worker, (ctx->nworkers + 1) * sizeof(*ctx->worker));
+    heddle_park_fini(&ctx->park, &a);
+    heddle_pool_fini(&ctx->pool);
+    heddle_kinfo_free_all(ctx);
+    heddle_free(&a, ctx->steal_order,
+                (size_t)ctx->nworkers * (ctx->nworkers - 1) * sizeof(unsigned));
+    (void)heddle_perf_destroy(ctx->perf); /* a wrong model costs time only */
+    (void)heddle_trace_close(ctx->trace, NULL, 0);
+    heddle_topo_destroy(ctx->topo);
+    heddle_mutex_fini(&ctx->event_lock);
+    heddle_mutex_fini(&ctx->lock);
+    heddle_free(&a, ctx, sizeof(*ctx));
+}
+
+heddle_status heddle_ctx_destroy(heddle_ctx *ctx)
+{
+    heddle_status st, log = HEDDLE_OK;
+
+    if (ctx == NULL)
+        return HEDDLE_OK;
+    if (heddle_ctx_self(ctx) != NULL)
+        return heddle_fail(ctx, HEDDLE_EDEADLK,
+                           "a task cannot destroy its context");
+    st = heddle_wait(ctx);
+    heddle_spin_lock(&ctx->submit_lock);
+    if (ctx->is_closing || !heddle_ctx_is_quiet(ctx) ||
+        heddle_load_acq(&ctx->nwaiters) != 0) {
+        heddle_spin_unlock(&ctx->submit_lock);
+        return heddle_fail(ctx, HEDDLE_ESTATE,
+                           "the context is in use by another thread");
+    }
+    ctx->is_closing = true;
+    heddle_spin_unlock(&ctx->submit_lock);
+    ctx_stop(ctx);
+    log = heddle_trace_close(ctx->trace, NULL, 0);
+    ctx->trace = NULL;
+    ctx_free(ctx);
+    return st != HEDDLE_OK ? st : log;
+}
+
+/* --- waiting ---------------------------------------------------------------- */
+
+static bool ctx_quiet(void *arg)
+{
+    return heddle_ctx_is_quiet(arg);
+}
+
+heddle_status heddle_wait_for(heddle_ctx *ctx, uint64_t timeout_ns)
+{
+    const uint64_t deadline =
+        timeout_ns == 0 ? 0 : heddle_clock_ns() + timeout_ns;
+    heddle_status st;
+
+    HEDDLE_CHECK(ctx != NULL);
+    if (heddle_ctx_self(ctx) != NULL)
+        return heddle_fail(ctx, HEDDLE_EDEADLK,
+                           "a task cannot wait for all tasks: it is one of "
+                           "them (see heddle_exec_wait)");
+    if (!heddle_ctx_help(ctx, ctx_quiet, ctx, deadline))
+        return HEDDLE_ETIMEDOUT;
+    heddle_mutex_lock(&ctx->lock);
+    st = ctx->waited;
+    ctx->waited = HEDDLE_OK;
+    heddle_mutex_unlock(&ctx->lock);
+    if (heddle_load_rlx(&ctx->is_cancelled) != 0) {
+        heddle_store_rlx(&ctx->is_cancelled, 0u);
+        st = st == HEDDLE_OK ? HEDDLE_ECANCELED : st;
+    }
+    return st;
+}
+
+heddle_status heddle_wait(heddle_ctx *ctx)
+{
+    return heddle_wait_for(ctx, 0);
+}
+
+heddle_status heddle_ctx_cancel(heddle_ctx *ctx)
+{
+    HEDDLE_CHECK(ctx != NULL);
+    heddle_store_rel(&ctx->is_cancelled, 1u);
+    return HEDDLE_OK;
+}
+
+/* --- facts ------------------------------------------------------------------ */
+
+heddle_status heddle_ctx_get_stats(heddle_ctx *ctx,
+                                   struct heddle_ctx_stats *out)
+{
+    struct heddle_ctx_stats s = {.size = sizeof(s)};
+
+    HEDDLE_CHECK(ctx != NULL && out != NULL && out->size >= sizeof(*out));
+    s.nworkers = ctx->nworkers;
+    s.sched = ctx->sched->name;
+    s.submitted = heddle_load_acq(&ctx->submitted);
+    /* Relaxed: counters. */
+    for (unsigned i = 0; i <= ctx->nworkers; i++) {
+        const struct worker *w = &ctx->worker[i];
+
+        s.done += heddle_load_rlx(&w->done);
+        s.executed += heddle_load_rlx(&w->executed);
+        s.failed += heddle_load_rlx(&w->failed);
+        s.cancelled += heddle_load_rlx(&w->cancelled);
+        s.parks += heddle_load_rlx(&w->parks);
+    }
+    if (ctx->sched->steals != NULL)
+        s.steals = ctx->sched->steals(ctx->sched_self);
+    heddle_spin_lock(&ctx->pool.lock);
+    s.cells = (uint64_t)ctx->pool.nchunks * HEDDLE_CHUNK;
+    s.cell_bytes = ctx->pool.nchunks *
+                   (sizeof(struct heddle_chunk) +
+                    HEDDLE_CHUNK * sizeof(struct heddle_cell));
+    heddle_spin_unlock(&ctx->pool.lock);
+    s.data_bytes = heddle_load_rlx(&ctx->reg.used);
+    *out = s;
+    return HEDDLE_OK;
+}
+
+heddle_status heddle_ctx_dump_log(heddle_ctx *ctx, const char *path)
+{
+    heddle_status st;
+    char why[256] = "";
+
+    HEDDLE_CHECK(ctx != NULL && path != NULL);
+    if (!heddle_ctx_is_quiet(ctx))
+        return heddle_fail(ctx, HEDDLE_ESTATE,
+                           "the log is written when no task is pending");
+    st = heddle_trace_dump(ctx->trace, path, why, sizeof(why));
+    if (st != HEDDLE_OK)
+        return heddle_fail(ctx, st, "%s",
+                           why[0] != '\0' ? why : heddle_status_text(st));
+    return st;
+}
+
+heddle_status heddle_mark(heddle_ctx *ctx, const char *name)
+{
+    HEDDLE_CHECK(ctx != NULL && name != NULL);
+    HEDDLE_TRY(heddle_submit_lock(ctx)); /* the submitter's lane */
+    heddle_trace_mark(ctx->root.lane,
+                      heddle_trace_define_string(ctx->trace, name),
+                      HEDDLE_LOG_MARK_POINT, heddle_ticks());
+    heddle_submit_unlock(ctx);
+    return HEDDLE_OK;
+}
+
+heddle_status heddle_sched_get_info(unsigned i, struct heddle_sched_info *out)
+{
+    HEDDLE_CHECK(out != NULL);
+    for (unsigned k = 0; heddle_sched_table[k] != NULL; k++)
+        if (k == i) {
+            out->name = heddle_sched_table[k]->name;
+            out->help = heddle_sched_table[k]->help;
+            return HEDDLE_OK;
+        }
+    return HEDDLE_ENOENT;
+}

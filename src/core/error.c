@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * error: the first failure of a context and its sentence.
+ *
+ * Invariants (1) the function that decides which error it is calls this once;
+ *                those that pass the status up stay silent
+ *            (2) the first failure of a task stays until a wait has returned it;
+ *                until then refused calls do not replace it
+ * Threads    ctx->lock guards ctx->error; the message callback runs without it.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/core.h"
+
+static void error_keep(heddle_ctx *ctx, const struct heddle_error *e)
+{
+    heddle_mutex_lock(&ctx->lock);
+    /* A task's failure waits for heddle_wait(); a refused call was told to its
+     * caller, so the latest one is of interest. */
+    if (ctx->waited == HEDDLE_OK)
+        ctx->error = *e;
+    if (e->task != 0 && ctx->waited == HEDDLE_OK)
+        ctx->waited = e->status;
+    heddle_mutex_unlock(&ctx->lock);
+    if (ctx->message != NULL)
+        ctx->message(ctx->message_user, HEDDLE_ERROR, e->message);
+}
+
+heddle_status heddle_fail(heddle_ctx *ctx, heddle_status st, const char *fmt,
+                          ...)
+{
+    struct heddle_error e = {.size = sizeof(e), .status = st};
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(e.message, sizeof(e.message), fmt, ap);
+    va_end(ap);
+    error_keep(ctx, &e);
+    return st;
+}
+
+void heddle_report(heddle_ctx *ctx, enum heddle_severity severity,
+                   const char *fmt, ...)
+{
+    char text[512];
+    va_list ap;
+
+    if (ctx->message == NULL)
+        return;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    ctx->message(ctx->message_user, severity, text);
+}
+
+static void error_task(struct heddle_exec *x, heddle_status st,
+                       const char *why)
+{
+    struct heddle_error e = {.size = sizeof(e), .status = st, .task = x->id};
+    const char *name = x->slow != NULL ? x->slow->name : NULL;
+    const char *kernel = x->kinfo->kernel->name;
+
+    snprintf(e.task_name, sizeof(e.task_name), "%s", name != NULL ? name : "");
+    snprintf(e.kernel, sizeof(e.kernel), "%s", kernel);
+    if (name != NULL)
+        snprintf(e.message, sizeof(e.message),
+                 "task %s (kernel %s) failed: %s", name, kernel, why);
+    else
+        snprintf(e.message, sizeof(e.message),
+                 "task %llu (kernel %s) failed: %s", (unsigned long long)x->id,
+                 kernel, why);
+    error_keep(x->ctx, &e);
+}
+
+void heddle_fail_task(struct heddle_exec *x, heddle_status st)
+{
+    const char *why = heddle_status_text(st);
+
+    if (st == HEDDLE_ECANCELED)
+        return; /* a consequence: the cause has its own sentence */
+    if (x->slow != NULL && x->slow->message[0] != '\0')
+        why = x->slow->message;
+    error_task(x, st, why);
+}
+
+heddle_status heddle_exec_fail(struct heddle_exec *x, heddle_status st,
+                               const char *message)
+{
+    if (x == NULL || st >= HEDDLE_OK)
+        return st;
+    if (message == NULL)
+        message = heddle_status_text(st);
+    if (x->slow != NULL)
+        snprintf(x->slow->message, sizeof(x->slow->message), "%s", message);
+    else
+        error_task(x, st, message); /* a plain task keeps no message */
+    return st;
+}
+
+heddle_status heddle_ctx_error(heddle_ctx *ctx, struct heddle_error *error_out)
+{
+    HEDDLE_CHECK(ctx != NULL && error_out != NULL);
+    HEDDLE_CHECK(error_out->size >= sizeof(*error_out));
+    heddle_mutex_lock(&ctx->lock);
+    *error_out = ctx->error;
+    heddle_mutex_unlock(&ctx->lock);
+    error_out->size = sizeof(*error_out);
+    return HEDDLE_OK;
+}

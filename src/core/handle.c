@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * handle: the public face of data, access from outside of tasks, and the end of
+ * a handle.
+ *
+ * Structure  An acquire is a hidden task ("grant") that is told when it may start
+ *            and does not end before the release. The end of a handle is a hidden
+ *            task too: it comes after everything in the handle's history, so
+ *            tasks need no reference of their own.
+ * Invariants (1) extra.acquired lists the grants that are open; extra.lock
+ *            (2) a unit is freed when its references are gone and its history is
+ *                over
+ * Threads    any.
+ */
+#include <string.h>
+
+#include "core/core.h"
+
+static heddle_ctx *handle_ctx(const heddle_handle *h)
+{
+    return h->reg == NULL ? NULL : h->reg->owner;
+}
+
+/* Which task made it: its children may use it. */
+static void handle_sign(heddle_ctx *ctx, heddle_handle *h)
+{
+    struct worker *w = heddle_ctx_self(ctx);
+
+    h->creator = w == NULL ? 0 : w->current->id;
+}
+
+static void handle_define(heddle_ctx *ctx, const heddle_handle *h)
+{
+    uint64_t shape[HEDDLE_MAX_DIMS];
+    int64_t offset[HEDDLE_MAX_DIMS], step[HEDDLE_MAX_DIMS];
+    struct heddle_trace_handle t = {
+        .id = h->id,
+        .parent = h->root->id,
+        .name = h->name,
+        .bytes = h->bytes,
+        .elem_bytes = (uint32_t)heddle_dtype_bytes(h->layout.dtype),
+        .ndims = h->layout.ndim,
+        .shape = shape,
+        .offset = offset,
+        .step = step,
+    };
+
+    for (unsigned d = 0; d < h->layout.ndim; d++) {
+        shape[d] = h->layout.extent[d];
+        offset[d] = (int64_t)h->box.first[d];
+        step[d] = (int64_t)h->box.step[d];
+    }
+    heddle_trace_define_handle(ctx->trace, &t);
+}
+
+heddle_status heddle_handle_create(heddle_ctx *ctx,
+                                   const struct heddle_layout *layout,
+                                   void *ptr, heddle_handle **h_out)
+{
+    heddle_status st;
+
+    HEDDLE_CHECK(ctx != NULL && layout != NULL && h_out != NULL);
+    st = heddle_unit_create(&ctx->reg, layout, ptr, h_out);
+    if (st == HEDDLE_EINVAL)
+        return heddle_fail(ctx, st,
+                           "a handle needs a type, 1 to %d dimensions, no "
+                           "extent of 0, and strides that keep elements apart",
+                           HEDDLE_MAX_DIMS);
+    if (st == HEDDLE_EOVERFLOW)
+        return heddle_fail(ctx, st, "the size of a handle does not fit");
+    if (st != HEDDLE_OK)
+        return heddle_fail(ctx, st, "no memory for a handle");
+    handle_sign(ctx, *h_out);
+    handle_define(ctx, *h_out);
+    return HEDDLE_OK;
+}
+
+heddle_status heddle_handle_vector(heddle_ctx *ctx, void *ptr, size_t n,
+                                   enum heddle_dtype dtype,
+                                   heddle_handle **h_out)
+{
+    const struct heddle_layout l = {
+        .dtype = dtype, .ndim = 1, .extent = {n}, .stride = {1}};
+
+    return heddle_handle_create(ctx, &l, ptr, h_out);
+}
+
+heddle_status heddle_handle_matrix(heddle_ctx *ctx, void *ptr, size_t m,
+                                   size_t n, size_t ld, enum heddle_dtype dtype,
+                                   heddle_handle **h_out)
+{
+    const struct heddle_layout l = {.dtype = dtype,
+                                    .ndim = 2,
+                                    .extent = {m, n},
+                                    .stride = {1, ld == 0 ? m : ld}};
+
+    HEDDLE_CHECK(ctx != NULL);
+    if (ld != 0 && ld < m)
+        return heddle_fail(ctx, HEDDLE_EINVAL,
+                           "a leading dimension of %zu for columns of %zu", ld,
+                           m);
+    return heddle_handle_create(ctx, &l, ptr, h_out);
+}
+
+heddle_status heddle_view_box(heddle_handle *h, const size_t *offset,
+                              const size_t *extent, const size_t *step,
+                              heddle_handle **view_out)
+{
+    heddle_status st;
+    heddle_ctx *ctx;
+
+    HEDDLE_CHECK(h != NULL && offset != NULL && extent != NULL &&
+                 view_out != NULL);
+    ctx = handle_ctx(h);
+    if (ctx == NULL)
+        return HEDDLE_ESTATE;
+    HEDDLE_TRY(heddle_submit_lock(ctx));
+    st = heddle_unit_view(h, offset, extent, step, view_out);
+    heddle_submit_unlock(ctx);
+    if (st == HEDDLE_EINVAL)
+        return heddle_fail(ctx, st,
+                           "a view reaches outside of its handle, or has an "
+                           "extent or a step of 0");
+    if (st != HEDDLE_OK)
+        return heddle_fail(ctx, st, "no memory for a view");
+    handle_define(ctx, *view_out);
+    return HEDDLE_OK;
+}
+
+heddle_status heddle_view_tile(heddle_handle *h, size_t i, size_t j, size_t mb,
+                               size_t nb, heddle_handle **view_out)
+{
+    size_t offset[2], extent[2];
+
+    HEDDLE_CHECK(h != NULL && mb != 0 && nb != 0);
+    HEDDLE_CHECK(h->layout.ndim == 2);
+    if (!heddle_mul(&offset[0], i, mb) || !heddle_mul(&offset[1], j, nb) ||
+        offset[0] >= h->layout.extent[0] || offset[1] >= h->layout.extent[1]) {
+        heddle_ctx *ctx = handle_ctx(h);
+
+        return ctx == NULL ? HEDDLE_ESTATE
+                           : heddle_fail(ctx, HEDDLE_EINVAL,
+                                         "tile (%zu, %zu) lies outside of its "
+                                         "matrix",
+                                         i, j);
+    }
+    extent[0] = h->layout.extent[0] - offset[0];
+    extent[1] = h->layout.extent[1] - offset[1];
+    extent[0] = extent[0] < mb ? extent[0] : mb;
+    extent[1] = extent[1] < nb ? extent[1] : nb;
+    return heddle_view_box(h, offset, extent, NULL, view_out);
+}
+
+heddle_handle *heddle_handle_ref(heddle_handle *h)
+{
+    if (h != NULL)
+        heddle_add_rlx(&h->refs, 1u); /* the caller holds one */
+    return h;
+}
+
+void heddle_unit_free(heddle_handle *h)
+{
+    heddle_ctx *ctx = handle_ctx(h);
+    heddle_handle *root;
+
+    if (ctx != NULL)
+        heddle_spin_lock(&ctx->submit_lock);
+    root = heddle_unit_destroy(h);
+    if (ctx != NULL)
+        heddle_spin_unlock(&ctx->submit_lock);
+    heddle_unit_unref(root); /* a view held its root */
+}
+
+/* The last reference is gone. Invariant (2). */
+static void handle_retire(heddle_ctx *ctx, heddle_handle *h)
+{
+    struct submission s = {.sub = &ctx->root,
+                           .domain = &ctx->root.domain,
+                           .kinfo = &ctx->release};
+    heddle_status st = HEDDLE_OK;
+    bool is_live;
+
+    heddle_spin_lock(&ctx->submit_lock);
+    is_live = heddle_dep_is_live(&ctx->root.slab, &h->dep);
+    if (is_live)
+        st = heddle_submit_hidden(ctx, &s, h, HEDDLE_RW, NULL, NULL);
+    heddle_spin_unlock(&ctx->submit_lock);
+    if (!is_live)
+        heddle_unit_free(h);
+    else if (st == HEDDLE_OK)
+        heddle_submit_finish(ctx, &s);
+    else
+        h->is_zombie = true; /* no memory to wait for it: goes with the context */
+}
+
+void heddle_unit_unref(heddle_handle *h)
+{
+    heddle_ctx *ctx;
+
+    if (h == NULL || heddle_sub_acqrel(&h->refs, 1u) != 1)
+        return;
+    ctx = handle_ctx(h);
+    if (ctx != NULL)
+        handle_retire(ctx, h);
+    else
+        heddle_unit_free(h);
+}
+
+void heddle_handle_unref(heddle_handle *h)
+{
+    heddle_unit_unref(h);
+}
+
+heddle_status heddle_handle_set_name(heddle_handle *h, const char *name)
+{
+    heddle_ctx *ctx;
+    char *copy;
+
+    HEDDLE_CHECK(h != NULL && name != NULL);
+    ctx = handle_ctx(h);
+    if (ctx == NULL)
+        return HEDDLE_ESTATE;
+    copy = heddle_strdup(&h->alloc, name);
+    if (copy == NULL)
+        return heddle_fail(ctx, HEDDLE_ENOMEM, "no memory for a name");
+    heddle_strfree(&h->alloc, h->name);
+    h->name = copy;
+    handle_define(ctx, h);
+    return HEDDLE_OK;
+}
+
+heddle_status heddle_handle_set_reduction(heddle_handle *h,
+                                          const struct heddle_reduction *r)
+{
+    HEDDLE_CHECK(h != NULL && r != NULL && r->init != NULL &&
+                 r->combine != NULL);
+    h->extra.reduction = *r;
+    return HEDDLE_OK;
+}
+
+const struct heddle_layout *heddle_handle_get_layout(const heddle_handle *h)
+{
+    return h == NULL ? NULL : &h->layout;
+}
+
+const char *heddle_handle_get_name(const heddle_handle *h)
+{
+    return h == NULL || h->name == NULL ? "" : h->name;
+}
+
+size_t heddle_handle_get_bytes(const heddle_handle *h)
+{
+    return h == NULL ? 0 : h->bytes;
+}
+
+heddle_status heddle_handle_restore(heddle_handle *h)
+{
+    HEDDLE_CHECK(h != NULL);
+    if (h->reg == NULL)
+        return HEDDLE_ESTATE;
+    heddle_unit_unmark(h);
+    return HEDDLE_OK;
+}
+
+/* --- acquire and release --------------------------------------------------- */
+
+struct grant {
+    struct grant *next; /* open grants of the unit */
+    heddle_handle *unit;
+    struct heddle_cell *cell;
+    enum heddle_mode mode;
+    heddle_acquired_fn fn;
+    void *user;
+    /* of a caller that waits: */
+    _Atomic int status; /* HEDDLE_AGAIN until granted or refused */
+    void *ptr;
+    bool is_async;
+};
+
+static void grant_free(heddle_ctx *ctx, struct grant *g)
+{
+    heddle_free(&ctx->alloc, g, sizeof(*g));
+}
+
+void heddle_grant_run(struct worker *w, struct heddle_cell *c)
+{
+    heddle_ctx *ctx = w->ctx;
+    heddle_acquired_fn fn;
+    heddle_status st = HEDDLE_OK;
+    struct grant *g;
+    void *ptr, *user;
+
+    memcpy(&g, c->arg, sizeof(g));
+    if ((g->mode & HEDDLE_R) != 0)
+        st = heddle_unit_marked(g->unit);
+    ptr = heddle_unit_base(g->unit);
+    if (st == HEDDLE_OK && ptr == NULL)
+        st = HEDDLE_ENOMEM;
+    g->ptr = ptr;
+    fn = g->is_async ? g->fn : NULL;
+    user = g->user;
+    if (st == HEDDLE_OK) {
+        heddle_spin_lock(&g->unit->extra.lock);
+        g->next = g->unit->extra.acquired;
+        g->unit->extra.acquired = g;
+        heddle_spin_unlock(&g->unit->extra.lock);
+    }
+    if (!g->is_async) {
+        /* Release: ptr and what tasks wrote; the waiter may free g now if it
+         * was refused. */
+        heddle_store_rel(&g->status, (int)st);
+        heddle_ctx_signal(ctx);
+    } else if (st != HEDDLE_OK) {
+        grant_free(ctx, g);
+    }
+    if (st != HEDDLE_OK) { /* refused: it ends without having written */
+        struct heddle_sched_task *t;
+
+        c->flags &= ~(uint32_t)TASK_NOPS;
+        t = heddle_engine_finish(w, c, HEDDLE_OK);
+        if (t != NULL)
+            heddle_engine_push(w, t);
+    }
+    if (fn != NULL)
+        fn(user, st, st == HEDDLE_OK ? ptr : NULL);
+}
+
+static heddle_status grant_submit(heddle_ctx *ctx, struct grant *g)
+{
+    struct submission s = {.sub = &ctx->root,
+                           .domain = &ctx->root.domain,
+                           .kinfo = &ctx->grant};
+    heddle_status st = heddle_submit_lock(ctx);
+
+    if (st != HEDDLE_OK)
+        return st;
+    /* g->cell is set before the grant can start. */
+    st = heddle_submit_hidden(ctx, &s, g->unit, g->mode, g, &g->cell);
+    heddle_submit_unlock(ctx);
+    if (st != HEDDLE_OK)
+        return heddle_fail(ctx, HEDDLE_ENOMEM, "no memory for an acquire");
+    heddle_submit_finish(ctx, &s);
+    return HEDDLE_OK;
+}
+
+static heddle_status grant_new(heddle_handle *h, enum heddle_mode mode,
+                               struct grant **g_out)
+{
+    heddle_ctx *ctx;
+    struct grant *g;
+
+    HEDDLE_CHECK(h != NULL);
+    ctx = handle_ctx(h);
+    if (ctx == NULL)
+        return HEDDLE_ESTATE;
+    if (mode != HEDDLE_R && mode != HEDDLE_W && mode != HEDDLE_RW)
+        return heddle_fail(ctx, HEDDLE_EINVAL,
+                           "data are acquired in mode R, W or RW");
+    g = heddle_zalloc(&ctx->alloc, 1, sizeof(*g));
+    if (g == NULL)
+        return heddle_fail(ctx, HEDDLE_ENOMEM, "no memory for an acquire");
+    g->unit = h;
+    g->mode = mode;
+    heddle_store_rlx(&g->status, (int)HEDDLE_AGAIN); /* not shared yet */
+    *g_out = g;
+    return HEDDLE_OK;
+}
+
+static bool grant_is_decided(void *arg)
+{
+    /* Acquire: pairs with heddle_grant_run(). */
+    return heddle_load_acq(&((struct grant *)arg)->status) != HEDDLE_AGAIN;
+}
+
+heddle_status heddle_handle_acquire(heddle_handle *h, enum heddle_mode mode,
+                                    void **ptr_out)
+{
+    heddle_status st;
+    heddle_ctx *ctx;
+    struct grant *g;
+
+    HEDDLE_CHECK(h != NULL);
+    ctx = handle_ctx(h);
+    if (ctx == NULL)
+        return HEDDLE_ESTATE;
+    if (heddle_ctx_self(ctx) != NULL)
+        return heddle_fail(ctx, HEDDLE_EDEADLK,
+                           "a task cannot acquire data: declare an operand");
+    HEDDLE_TRY(grant_new(h, mode, &g));
+    st = grant_submit(ctx, g);
+    if (st != HEDDLE_OK) {
+        grant_free(ctx, g);
+        return st;
+    }
+    (void)heddle_ctx_help(ctx, grant_is_decided, g, 0);
+    st = (heddle_status)heddle_load_acq(&g->status);
+    if (st != HEDDLE_OK) {
+        grant_free(ctx, g);
+        return st;
+    }
+    if (ptr_out != NULL)
+        *ptr_out = g->ptr;
+    return HEDDLE_OK;
+}
+
+heddle_status heddle_handle_acquire_async(heddle_handle *h,
+                                          enum heddle_mode mode,
+                                          heddle_acquired_fn fn, void *user)
+{
+    heddle_status st;
+    struct grant *g;
+
+    HEDDLE_CHECK(fn != NULL);
+    HEDDLE_TRY(grant_new(h, mode, &g));
+    g->is_async = true;
+    g->fn = fn;
+    g->user = user;
+    st = grant_submit(handle_ctx(h), g);
+    if (st != HEDDLE_OK)
+        grant_free(handle_ctx(h), g);
+    return st;
+}
+
+heddle_status heddle_handle_release(heddle_handle *h)
+{
+    struct heddle_cell *c;
+    heddle_ctx *ctx;
+    struct grant *g;
+
+    HEDDLE_CHECK(h != NULL);
+    ctx = handle_ctx(h);
+    if (ctx == NULL)
+        return HEDDLE_ESTATE;
+    heddle_spin_lock(&h->extra.lock);
+    g = h->extra.acquired;
+    if (g != NULL)
+        h->extra.acquired = g->next;
+    heddle_spin_unlock(&h->extra.lock);
+    if (g == NULL)
+        return heddle_fail(ctx, HEDDLE_ESTATE,
+                           "nothing is acquired on this handle");
+    c = g->cell;
+    grant_free(ctx, g);
+    heddle_engine_finish_foreign(ctx, c, HEDDLE_OK);
+    return HEDDLE_OK;
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * kinfo: kernels as a context knows them: checked once, numbered for the log.
+ *
+ * Threads    ctx->lock guards the list; an entry is constant once it is in it.
+ *            Submitters keep a small cache in front (core.h).
+ */
+#include "core/core.h"
+
+static bool kinfo_mode_ok(enum heddle_mode m)
+{
+    return m == HEDDLE_R || m == HEDDLE_W || m == HEDDLE_RW ||
+           m == HEDDLE_COMMUTE || m == HEDDLE_REDUCE || m == HEDDLE_SCRATCH;
+}
+
+static heddle_status kinfo_check(heddle_ctx *ctx, const heddle_kernel *k)
+{
+    if (k->size < sizeof(heddle_kernel))
+        return heddle_fail(ctx, HEDDLE_EINVAL,
+                           "a kernel's size field is not sizeof(heddle_kernel)");
+    if (k->name == NULL || k->name[0] == '\0')
+        return heddle_fail(ctx, HEDDLE_EINVAL, "a kernel has no name");
+    if (k->noperands > HEDDLE_KERNEL_OPERANDS)
+        return heddle_fail(ctx, HEDDLE_EINVAL,
+                           "kernel %s: more than %d operands belong into the "
+                           "call, not into the kernel",
+                           k->name, HEDDLE_KERNEL_OPERANDS);
+    if (k->variants[0].run == NULL && k->expand == NULL)
+        return heddle_fail(ctx, HEDDLE_EINVAL, "kernel %s has no variant",
+                           k->name);
+    for (unsigned i = 0; i < k->noperands; i++)
+        if (!kinfo_mode_ok(k->mode[i]))
+            return heddle_fail(ctx, HEDDLE_EINVAL,
+                               "kernel %s: operand %u has no access mode",
+                               k->name, i);
+    for (unsigned v = 0; v < HEDDLE_KERNEL_VARIANTS; v++) {
+        if (k->variants[v].run == NULL)
+            break;
+        if (k->variants[v].device != HEDDLE_DEV_CPU)
+            return heddle_fail(ctx, HEDDLE_EINVAL,
+                               "kernel %s: variant %u names no device kind",
+                               k->name, v);
+        if (k->variants[v].gang > ctx->nworkers)
+            return heddle_fail(ctx, HEDDLE_EINVAL,
+                               "kernel %s: a gang of %u does not fit into %u "
+                               "workers",
+                               k->name, k->variants[v].gang, ctx->nworkers);
+    }
+    return HEDDLE_OK;
+}
+
+static void kinfo_fill(heddle_ctx *ctx, struct heddle_kinfo *i,
+                       const heddle_kernel *k)
+{
+    i->kernel = k;
+    i->run = k->variants[0].run;
+    i->noperands = k->noperands;
+    i->is_slow = k->expand != NULL || k->cost != NULL || ctx->checks ||
+                 ctx->has_models || k->variants[0].run == NULL;
+    for (unsigned o = 0; o < k->noperands; o++) {
+        i->mode[o] = k->mode[o];
+        i->is_slow = i->is_slow || k->mode[o] > HEDDLE_RW;
+    }
+    for (unsigned v = 0; v < HEDDLE_KERNEL_VARIANTS; v++) {
+        const struct heddle_variant *var = &k->variants[v];
+
+        if (var->run == NULL)
+            break;
+        i->nvariants++;
+        i->is_slow = i->is_slow || v > 0 || var->gang > 1 ||
+                     var->scratch_bytes != 0;
+    }
+}
+
+static void kinfo_define(heddle_ctx *ctx, const struct heddle_kinfo *i)
+{
+    struct heddle_log_variant v[HEDDLE_KERNEL_VARIANTS] = {0};
+
+    for (unsigned n = 0; n < i->nvariants; n++) {
+        const char *name = i->kernel->variants[n].name;
+
+        v[n].name = name != NULL ? name : "cpu";
+    }
+    heddle_trace_define_kernel(ctx->trace, i->id, i->kernel->name, v,
+                               i->nvariants);
+}
+
+heddle_status heddle_kinfo_get(heddle_ctx *ctx, const heddle_kernel *k,
+                               struct heddle_kinfo **out)
+{
+    struct heddle_kinfo *i;
+
+    if (k == NULL)
+        return heddle_fail(ctx, HEDDLE_EINVAL, "no kernel was given");
+    heddle_mutex_lock(&ctx->lock);
+    for (i = ctx->kernels; i != NULL && i->kernel != k; i = i->next)
+        ;
+    heddle_mutex_unlock(&ctx->lock);
+    if (i == NULL) {
+        HEDDLE_TRY(kinfo_check(ctx, k));
+        i = heddle_zalloc(&ctx->alloc, 1, sizeof(*i));
+        if (i == NULL)
+            return heddle_fail(ctx, HEDDLE_ENOMEM, "no memory for kernel %s",
+                               k->name);
+        kinfo_fill(ctx, i, k);
+        /* Two threads may come here for one kernel: two entries do no harm. */
+        heddle_mutex_lock(&ctx->lock);
+        i->id = ++ctx->nkernels;
+        i->next = ctx->kernels;
+        ctx->kernels = i;
+        heddle_mutex_unlock(&ctx->lock);
+        kinfo_define(ctx, i);
+    }
+    *out = i;
+    return HEDDLE_OK;
+}
+
+void heddle_kinfo_free_all(heddle_ctx *ctx)
+{
+    while (ctx->kernels != NULL) {
+        struct heddle_kinfo *i = ctx->kernels;
+
+        ctx->kernels = i->next;
+        heddle_free(&ctx->alloc, i, sizeof(*i));
+    }
+}

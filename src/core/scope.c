@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * scope: the children of a running task.
+ *
+ * Purpose    nesting that is safe by construction: children are ordered among
+ *            themselves in a domain of their own, and use only what the parent
+ *            holds. The parent keeps its operands until the last child has ended,
+ *            so outside tasks cannot see the difference.
+ * Structure  made with the first child; a table from units to histories.
+ *            `pending` counts children and the body; who brings it to 0 ends the
+ *            parent.
+ * Invariants (1) a child's access lies inside an operand of the parent, in a mode
+ *                the parent's covers, or on a handle the parent made
+ *            (2) only the worker that runs the body submits into the scope, so
+ *                the table needs no lock
+ *            (3) one reference is held on each unit in the table
+ * Threads    the worker that runs the body; `pending` and `status` are atomic.
+ */
+#include <string.h>
+
+#include "core/core.h"
+
+enum { SCOPE_WINDOW = 4096 }; /* children in flight before submit helps */
+
+struct scope_unit {
+    struct scope_unit *next;
+    heddle_handle *unit;
+    struct heddle_dep dep;
+};
+
+static struct heddle_scope *scope_of(struct heddle_domain *d)
+{
+    return (struct heddle_scope *)(void *)(
+        (char *)d - offsetof(struct heddle_scope, domain));
+}
+
+static struct heddle_dep *scope_find(struct heddle_domain *d,
+                                     heddle_handle *unit)
+{
+    struct scope_unit *u = heddle_map_get_ptr(&scope_of(d)->units,
+                                              (uint64_t)(uintptr_t)unit);
+
+    return u == NULL ? NULL : &u->dep;
+}
+
+static heddle_status scope_close(struct heddle_domain *d, heddle_handle *unit,
+                                 struct heddle_dep *dep)
+{
+    struct heddle_scope *sc = scope_of(d);
+    struct submission s = {
+        .sub = &sc->worker->sub, .domain = d, .scope = sc};
+
+    HEDDLE_TRY(heddle_submit_close(sc->ctx, &s, unit, dep));
+    if (s.ready != NULL)
+        heddle_engine_push(sc->worker, s.ready);
+    return HEDDLE_OK;
+}
+
+heddle_status heddle_scope_open(struct heddle_exec *x)
+{
+    struct heddle_scope *s = heddle_zalloc(&x->ctx->alloc, 1, sizeof(*s));
+
+    if (s == NULL)
+        return heddle_fail(x->ctx, HEDDLE_ENOMEM, "no memory for a child task");
+    s->ctx = x->ctx;
+    s->worker = x->worker;
+    s->cell = x->cell;
+    s->node = x->node;
+    s->parent_id = x->id;
+    s->op = x->op;
+    s->mode = x->mode;
+    s->nops = x->nops;
+    s->in_gang = x->worker->gang_depth > 0;
+    s->domain.slab = &x->worker->sub.slab;
+    s->domain.find = scope_find;
+    s->domain.close_crowd = scope_close;
+    heddle_map_init(&s->units, &x->ctx->alloc);
+    heddle_store_rlx(&s->pending, 1); /* the body; not shared yet */
+    x->scope = s;
+    return HEDDLE_OK;
+}
+
+static void scope_destroy(struct heddle_scope *s)
+{
+    heddle_ctx *ctx = s->ctx;
+
+    while (s->list != NULL) {
+        struct scope_unit *u = s->list;
+
+        s->list = u->next;
+        heddle_dep_fini(&u->dep, &ctx->alloc);
+        heddle_unit_unref(u->unit); /* invariant (3) */
+        heddle_free(&ctx->alloc, u, sizeof(*u));
+    }
+    heddle_map_fini(&s->units);
+    heddle_free(&ctx->alloc, s, sizeof(*s));
+}
+
+/* Invariant (1). */
+static bool scope_holds(const struct heddle_scope *s, const heddle_handle *h,
+                        enum heddle_mode mode)
+{
+    if (mode == HEDDLE_SCRATCH || h->root->creator == s->parent_id)
+        return true;
+    for (unsigned i = 0; i < s->nops; i++) {
+        const heddle_handle *p = s->op[i];
+
+        if (s->mode[i] == HEDDLE_REDUCE || s->mode[i] == HEDDLE_SCRATCH ||
+            (s->mode[i] == HEDDLE_R && mode != HEDDLE_R))
+            continue;
+        if (p->root == h->root &&
+            heddle_box_contains(&p->box, &h->box, p->root->layout.ndim))
+            return true;
+    }
+    return false;
+}
+
+static heddle_status scope_enter(struct heddle_scope *s, heddle_handle *h,
+                                 struct heddle_dep **dep_out)
+{
+    struct scope_unit *u =
+        heddle_map_get_ptr(&s->units, (uint64_t)(uintptr_t)h);
+
+    if (u == NULL) {
+        u = heddle_zalloc(&s->ctx->alloc, 1, sizeof(*u));
+        if (u == NULL || heddle_map_put_ptr(&s->units, (uint64_t)(uintptr_t)h,
+                                            u) != HEDDLE_OK) {
+            heddle_free(&s->ctx->alloc, u, sizeof(*u));
+            return heddle_fail(s->ctx, HEDDLE_ENOMEM,
+                               "no memory for a child task");
+        }
+        u->unit = h;
+        heddle_dep_init(&u->dep);
+        heddle_handle_ref(h);
+        u->next = s->list;
+        s->list = u;
+    }
+    *dep_out = &u->dep;
+    return HEDDLE_OK;
+}
+
+heddle_status heddle_scope_admit(struct submission *s,
+                                 struct heddle_access *acc, unsigned nops)
+{
+    heddle_ctx *ctx = s->scope->ctx;
+
+    for (unsigned i = 0; i < nops; i++) {
+        if (!scope_holds(s->scope, acc[i].unit, acc[i].mode)) {
+            char buf[32];
+
+            return heddle_fail(
+                ctx, HEDDLE_EACCESS,
+                "kernel %s: operand %u (%s) is not held by the parent task in "
+                "such a mode",
+                s->kinfo->kernel->name, i,
+                heddle_unit_name(acc[i].unit, buf, sizeof(buf)));
+        }
+    }
+    for (unsigned i = 0; i < nops; i++)
+        HEDDLE_TRY(scope_enter(s->scope, acc[i].unit, &acc[i].dep));
+    return HEDDLE_OK;
+}
+
+/* Overlap lists may change under a nested submission; lock them if there are
+ * any. Views made meanwhile are none of this task's business. */
+static bool scope_needs_lock(const struct heddle_call *call, unsigned nops)
+{
+    heddle_handle *const *op =
+        call->noperands != 0 ? call->operands : call->operand;
+
+    for (unsigned i = 0; i < nops; i++)
+        if (op != NULL && op[i] != NULL && heddle_unit_noverlaps(op[i]) != 0)
+            return true;
+    return false;
+}
+
+static heddle_status scope_check(struct heddle_exec *x,
+                                 const struct heddle_kinfo *k)
+{
+    if (x->slow != NULL && x->slow->gang != NULL && x->slow->rank != 0)
+        return heddle_fail(x->ctx, HEDDLE_ESTATE,
+                           "kernel %s: only the first member of a gang may "
+                           "submit",
+                           x->kinfo->kernel->name);
+    for (unsigned v = 0; v < k->nvariants && x->worker->gang_depth > 0; v++)
+        if (k->kernel->variants[v].gang > 1)
+            return heddle_fail(x->ctx, HEDDLE_EINVAL,
+                               "kernel %s: a gang cannot be the child of a "
+                               "gang",
+                               k->kernel->name);
+    return HEDDLE_OK;
+}
+
+/* Runs or passes on a child that is ready. */
+static void scope_go(struct heddle_exec *x, struct heddle_sched_task *ready)
+{
+    struct worker *w = x->worker;
+    const uint64_t last = w->last;
+
+    if (ready == NULL)
+        return;
+    if (!x->ctx->runs_inline) {
+        heddle_engine_push(w, ready);
+        return;
+    }
+    w->last = 0;
+    heddle_engine_run(w, ready);
+    w->last = last;
+}
+
+heddle_status heddle_exec_submit(struct heddle_exec *x,
+                                 const heddle_kernel *kernel,
+                                 const struct heddle_call *call)
+{
+    static const struct heddle_call nothing = {.arg = NULL};
+    struct submission s = {.call = call != NULL ? call : &nothing};
+    heddle_status st;
+    bool is_locked;
+    unsigned nops;
+
+    HEDDLE_CHECK(x != NULL);
+    s.sub = &x->worker->sub;
+    HEDDLE_TRY(submitter_kinfo(x->ctx, s.sub, kernel, &s.kinfo));
+    HEDDLE_TRY(scope_check(x, s.kinfo));
+    if (x->scope == NULL)
+        HEDDLE_TRY(heddle_scope_open(x));
+    if (x->slow != NULL && x->slow->check != NULL)
+        heddle_check_lend(x, false);
+    while (s.sub->slab.in_use > SCOPE_WINDOW) {
+        heddle_returns_flush(&x->worker->returns, &x->ctx->pool);
+        heddle_slab_collect(&s.sub->slab);
+        if (s.sub->slab.in_use > SCOPE_WINDOW && !heddle_engine_step(x->worker))
+            break;
+    }
+    s.scope = x->scope;
+    s.domain = &x->scope->domain;
+    nops = s.call->noperands != 0 ? s.call->noperands : s.kinfo->noperands;
+    if (s.call->noperands == 0 && nops > HEDDLE_CALL_OPERANDS)
+        nops = HEDDLE_CALL_OPERANDS; /* refused below */
+    is_locked = scope_needs_lock(s.call, nops);
+    if (is_locked)
+        heddle_mutex_lock(&x->ctx->reg.lock);
+    st = heddle_submit_one(x->ctx, &s);
+    if (is_locked)
+        heddle_mutex_unlock(&x->ctx->reg.lock);
+    if (st == HEDDLE_OK)
+        scope_go(x, s.ready);
+    return st;
+}
+
+static bool scope_is_alone(void *arg)
+{
+    /* Acquire: see what the children wrote. */
+    return heddle_load_acq(&((struct heddle_scope *)arg)->pending) == 1;
+}
+
+heddle_status heddle_exec_wait(struct heddle_exec *x)
+{
+    struct heddle_scope *s;
+    struct worker *w;
+
+    HEDDLE_CHECK(x != NULL);
+    s = x->scope;
+    w = x->worker;
+    if (s == NULL)
+        return HEDDLE_OK;
+    if (!scope_is_alone(s)) {
+        w->last = 0; /* what runs meanwhile begins when it begins */
+        (void)heddle_engine_help(w, scope_is_alone, s, 0);
+    }
+    if (x->slow != NULL && x->slow->check != NULL)
+        heddle_check_lend(x, true);
+    return (heddle_status)atomic_exchange_explicit(&s->status, 0,
+                                                   memory_order_acq_rel);
+}
+
+bool heddle_scope_leave(struct heddle_exec *x, heddle_status *st)
+{
+    struct heddle_scope *s = x->scope;
+    int child;
+
+    s->body = *st;
+    x->scope = NULL;
+    /* Release: body; acquire: what the children did. */
+    if (heddle_sub_acqrel(&s->pending, (int64_t)1) != 1)
+        return true;
+    child = heddle_load_rlx(&s->status);
+    if (*st == HEDDLE_OK)
+        *st = (heddle_status)child;
+    scope_destroy(s);
+    return false;
+}
+
+struct heddle_sched_task *
+heddle_scope_child_end(struct worker *w, struct heddle_scope *s,
+                       struct heddle_sched_task *next)
+{
+    /* Read before the count: then the scope may go. */
+    heddle_ctx *ctx = s->ctx;
+    const int64_t left = heddle_sub_acqrel(&s->pending, (int64_t)1) - 1;
+    struct heddle_sched_task *more;
+    struct heddle_cell *c;
+    struct heddle_node *n;
+    heddle_status st;
+
+    if (left == 1)
+        heddle_ctx_signal(ctx); /* the body may wait for this */
+    if (left != 0)
+        return next;
+    st = s->body != HEDDLE_OK ? s->body
+                              : (heddle_status)heddle_load_rlx(&s->status);
+    c = s->cell;
+    n = s->node;
+    scope_destroy(s);
+    more = c != NULL ? heddle_engine_finish(w, c, st) : heddle_node_end(w, n, st);
+    if (next == NULL)
+        return more;
+    if (more != NULL)
+        heddle_engine_push(w, more);
+    return next;
+}

@@ -1,0 +1,660 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * slow: what only some tasks need: cancellation, deadlines, turns, partial
+ * results, scratch, models, retries, expansion, events, callbacks.
+ *
+ * Structure  heddle_slow_run() brings a task to its function and back;
+ *            heddle_slow_body() is the part that graphs share.
+ * Invariants (1) a task that holds or waits for turns takes them in the order of
+ *                the roots' addresses, so turns cannot form a cycle
+ *            (2) a task that does not run to success marks all it should have
+ *                written, before its successors start
+ * Threads    the slot that runs the task; a turn's queue has its own lock.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/core.h"
+
+/* heddle_cell_exec() for a task that may have an extension. */
+static void slow_exec(struct worker *w, struct heddle_cell *c,
+                      const struct task_ext *ext, struct heddle_exec *x)
+{
+    heddle_cell_exec(w, c, x);
+    if (ext == NULL)
+        return;
+    if (ext->op != NULL)
+        x->op = ext->op;
+    if (ext->mode != NULL)
+        x->mode = ext->mode;
+    if (ext->arg != NULL) {
+        x->arg = ext->arg;
+        x->arg_bytes = ext->arg_bytes;
+    }
+}
+
+/* --- turns: COMMUTE ------------------------------------------------------- */
+
+/* The root with the smallest address above `last` that x commutes on. */
+static heddle_handle *turn_next(const struct heddle_exec *x,
+                                const heddle_handle *last)
+{
+    heddle_handle *best = NULL;
+
+    for (unsigned i = 0; i < x->nops; i++) {
+        heddle_handle *r = x->op[i]->root;
+
+        if (x->mode[i] == HEDDLE_COMMUTE && (uintptr_t)r > (uintptr_t)last &&
+            (best == NULL || (uintptr_t)r < (uintptr_t)best))
+            best = r;
+    }
+    return best;
+}
+
+/* True: all turns are held. False: the task waits in a queue; do not touch it. */
+static bool turns_take(struct heddle_exec *x)
+{
+    struct heddle_cell *c = x->cell;
+    unsigned held = (c->flags & TASK_TURNS) / TASK_TURN;
+    heddle_handle *r = NULL;
+
+    while ((r = turn_next(x, r)) != NULL) {
+        struct heddle_turn *t = &r->turn;
+
+        if (held > 0) {
+            held--;
+            continue;
+        }
+        heddle_spin_lock(&t->lock);
+        if (t->is_held) {
+            struct heddle_sched_task *tail = t->tail;
+
+            c->sched.link[0] = NULL;
+            if (tail != NULL)
+                tail->link[0] = &c->sched;
+            else
+                t->head = &c->sched;
+            t->tail = &c->sched;
+            heddle_spin_unlock(&t->lock);
+            return false;
+        }
+        t->is_held = true;
+        heddle_spin_unlock(&t->lock);
+        c->flags += TASK_TURN;
+    }
+    return true;
+}
+
+static void turns_release(struct heddle_exec *x)
+{
+    struct heddle_cell *c = x->cell;
+    heddle_handle *r = NULL;
+
+    for (unsigned held = (c->flags & TASK_TURNS) / TASK_TURN; held > 0;
+         held--) {
+        struct heddle_sched_task *next;
+        struct heddle_turn *t;
+
+        r = turn_next(x, r);
+        t = &r->turn;
+        heddle_spin_lock(&t->lock);
+        next = t->head;
+        if (next != NULL) {
+            t->head = next->link[0];
+            if (t->head == NULL)
+                t->tail = NULL;
+            heddle_task_cell(next)->flags += TASK_TURN; /* it holds it now */
+        } else {
+            t->is_held = false;
+        }
+        heddle_spin_unlock(&t->lock);
+        if (next != NULL)
+            heddle_engine_push(x->worker, next);
+    }
+    c->flags &= ~(uint32_t)TASK_TURNS;
+}
+
+/* --- before the function -------------------------------------------------- */
+
+static heddle_status slow_may_start(struct heddle_exec *x,
+                                    const struct task_ext *ext)
+{
+    heddle_ctx *ctx = x->ctx;
+
+    if (heddle_load_rlx(&ctx->is_cancelled) != 0)
+        return HEDDLE_ECANCELED;
+    if (ext != NULL) {
+        if (ext->group != NULL && heddle_load_acq(&ext->group->is_cancelled))
+            return HEDDLE_ECANCELED;
+        for (uint32_t i = 0; i < ext->nafter; i++)
+            if (heddle_load_acq(&ext->after[i]->status) < 0)
+                return HEDDLE_ECANCELED;
+        if (ext->deadline_ns != 0 && heddle_clock_ns() > ext->deadline_ns) {
+            snprintf(x->slow->message, sizeof(x->slow->message),
+                     "not started before its deadline");
+            return HEDDLE_ETIMEDOUT;
+        }
+    }
+    if (heddle_load_acq(&ctx->reg.nmarks) == 0)
+        return HEDDLE_OK;
+    for (unsigned i = 0; i < x->nops; i++)
+        if ((x->mode[i] & HEDDLE_R) != 0 && x->mode[i] != HEDDLE_SCRATCH &&
+            heddle_unit_marked(x->op[i]) != HEDDLE_OK)
+            return HEDDLE_ECANCELED;
+    return HEDDLE_OK;
+}
+
+/* Private memory for one body: the variant's scratch, then SCRATCH operands. */
+static size_t slow_scratch_bytes(const struct heddle_exec *x)
+{
+    size_t bytes = 0;
+
+    for (unsigned v = 0; v < x->kinfo->nvariants; v++)
+        if (x->kinfo->kernel->variants[v].scratch_bytes > bytes)
+            bytes = x->kinfo->kernel->variants[v].scratch_bytes;
+    bytes = (bytes + 63) & ~(size_t)63;
+    for (unsigned i = 0; i < x->nops; i++)
+        if (x->mode[i] == HEDDLE_SCRATCH)
+            bytes += (x->op[i]->bytes + 63) & ~(size_t)63;
+    return bytes;
+}
+
+static heddle_status slow_take_scratch(struct heddle_exec *x, size_t bytes)
+{
+    struct exec_slow *s = x->slow;
+    char *p = heddle_alloc_aligned(&x->ctx->alloc, bytes, 64);
+
+    if (p == NULL)
+        return HEDDLE_ENOMEM;
+    s->scratch = p;
+    p += bytes;
+    for (unsigned i = x->nops; i-- > 0;)
+        if (x->mode[i] == HEDDLE_SCRATCH) {
+            p -= (x->op[i]->bytes + 63) & ~(size_t)63;
+            s->ptr[i] = p;
+        }
+    return HEDDLE_OK;
+}
+
+static heddle_status slow_take_partials(struct heddle_exec *x)
+{
+    struct exec_slow *s = x->slow;
+
+    for (unsigned i = 0; i < x->nops; i++) {
+        if (x->mode[i] != HEDDLE_REDUCE)
+            continue;
+        s->partial[i] = heddle_partial_take(x->op[i]);
+        if (s->partial[i] == NULL)
+            return HEDDLE_ENOMEM;
+        s->ptr[i] = s->partial[i]->mem;
+    }
+    return HEDDLE_OK;
+}
+
+static void slow_give_back(struct heddle_exec *x, size_t scratch_bytes)
+{
+    struct exec_slow *s = x->slow;
+
+    for (unsigned i = 0; i < x->nops && i < HEDDLE_KERNEL_OPERANDS; i++) {
+        if (s->partial[i] != NULL)
+            heddle_partial_give(x->op[i], s->partial[i]);
+        heddle_free(&x->ctx->alloc, s->backup[i], x->op[i]->bytes);
+    }
+    heddle_free(&x->ctx->alloc, s->scratch, scratch_bytes);
+    s->scratch = NULL;
+}
+
+/* All operands have memory: runtime-allocated data come into being here. */
+static heddle_status slow_touch(struct heddle_exec *x)
+{
+    for (unsigned i = 0; i < x->nops; i++)
+        if (x->mode[i] != HEDDLE_SCRATCH && heddle_unit_base(x->op[i]) == NULL)
+            return HEDDLE_ENOMEM;
+    return HEDDLE_OK;
+}
+
+/* --- models --------------------------------------------------------------- */
+
+static struct heddle_perf_entry *slow_model(struct heddle_exec *x, unsigned v)
+{
+    heddle_ctx *ctx = x->ctx;
+    const heddle_kernel *k = x->kinfo->kernel;
+    struct heddle_perf_series *series;
+    struct heddle_perf_entry *entry = NULL;
+    struct heddle_cost cost = {0, 0};
+    uint64_t shape = 0;
+
+    if (ctx->perf == NULL || (k->cost == NULL && !ctx->has_models))
+        return NULL;
+    /* Acquire: pairs with the store below, by whichever worker was first. */
+    series = heddle_load_acq(&x->kinfo->series[v]);
+    if (series == NULL) {
+        const char *name = k->variants[v].name;
+        const struct heddle_perf_key key = {
+            .kernel = k->name,
+            .variant = name != NULL ? name : "cpu",
+            .device = ctx->device,
+            .version = k->version,
+        };
+
+        if (heddle_perf_series_get(ctx->perf, &key, &series) != HEDDLE_OK)
+            return NULL; /* no model: costs time, never correctness */
+        heddle_store_rel(&x->kinfo->series[v], series);
+    }
+    for (unsigned i = 0; i < x->nops; i++) {
+        const struct heddle_layout *l = &x->op[i]->layout;
+
+        shape = heddle_perf_hash(shape, (uint64_t)l->dtype << 8 | l->ndim);
+        for (unsigned d = 0; d < l->ndim; d++)
+            shape = heddle_perf_hash(shape, l->extent[d]);
+    }
+    if (k->cost != NULL)
+        cost = k->cost(x);
+    if (heddle_perf_entry_get(series, shape, cost.flops, cost.bytes, &entry) !=
+        HEDDLE_OK)
+        return NULL;
+    return entry;
+}
+
+float heddle_slow_predict(heddle_ctx *ctx, struct heddle_cell *c)
+{
+    struct task_ext *ext = heddle_cell_ext(ctx, c);
+    struct heddle_perf_entry *model;
+    struct heddle_estimate est;
+    struct heddle_exec x;
+
+    slow_exec(ctx->foreign, c, ext, &x);
+    model = slow_model(&x, ext != NULL && ext->variant != 0 ? ext->variant - 1u
+                                                            : 0);
+    if (model == NULL)
+        return 0;
+    heddle_perf_predict(model, &est);
+    return (float)est.ns;
+}
+
+/* --- the function --------------------------------------------------------- */
+
+static bool slow_wants_expand(struct heddle_exec *x)
+{
+    const heddle_kernel *k = x->kinfo->kernel;
+    struct heddle_park *p = &x->ctx->park;
+
+    if (k->expand == NULL)
+        return false;
+    if (x->kinfo->nvariants == 0)
+        return true;
+    if (k->want_expand != NULL)
+        return k->want_expand(x) != 0;
+    /* Somebody is idle: there is too little to do, make more of it. */
+    return heddle_load_rlx(&p->nparked) + heddle_load_rlx(&p->nspinning) > 0;
+}
+
+static heddle_status slow_run_variant(struct heddle_exec *x, unsigned v)
+{
+    struct exec_slow *s = x->slow;
+    const struct heddle_variant *var = &x->kinfo->kernel->variants[v];
+    struct heddle_perf_entry *model = slow_model(x, v);
+    struct worker *w = x->worker;
+    heddle_status st;
+    uint64_t t0 = 0;
+
+    s->variant = v;
+    if (model != NULL)
+        t0 = heddle_ticks();
+    heddle_exec_enter(x);
+    st = var->gang > 1 ? heddle_gang_run(x, s, var->run, var->gang)
+                       : var->run(x);
+    heddle_exec_leave(x);
+    if (st != HEDDLE_AGAIN)
+        heddle_store_rlx(&w->executed, heddle_load_rlx(&w->executed) + 1);
+    if (model != NULL && st == HEDDLE_OK)
+        heddle_perf_record(model, heddle_clock_delta_ns(&x->ctx->clock,
+                                                        heddle_ticks() - t0));
+    return st;
+}
+
+static heddle_status slow_backup(struct heddle_exec *x)
+{
+    for (unsigned i = 0; i < x->nops; i++) {
+        if ((x->mode[i] & HEDDLE_RW) != HEDDLE_RW ||
+            x->mode[i] == HEDDLE_SCRATCH)
+            continue;
+        x->slow->backup[i] = heddle_alloc(&x->ctx->alloc, x->op[i]->bytes);
+        if (x->slow->backup[i] == NULL)
+            return HEDDLE_ENOMEM;
+        heddle_unit_pack(x->op[i], heddle_unit_base(x->op[i]),
+                         x->slow->backup[i]);
+    }
+    return HEDDLE_OK;
+}
+
+static void slow_restore(struct heddle_exec *x)
+{
+    for (unsigned i = 0; i < x->nops && i < HEDDLE_KERNEL_OPERANDS; i++)
+        if (x->slow->backup[i] != NULL)
+            heddle_unit_unpack(x->op[i], x->slow->backup[i],
+                               heddle_unit_base(x->op[i]));
+}
+
+/* Variants in turn: one that declines passes to the next for free, one that
+ * fails uses up a retry. */
+static heddle_status slow_try_variants(struct heddle_exec *x,
+                                       const struct task_ext *ext)
+{
+    const unsigned n = x->kinfo->nvariants;
+    unsigned retries = ext == NULL ? 0 : ext->retries;
+    const unsigned only = ext == NULL ? 0 : ext->variant;
+    unsigned v = only != 0 ? only - 1 : 0, declined = 0;
+    heddle_status st;
+
+    if (retries > 0)
+        HEDDLE_TRY(slow_backup(x));
+    for (;;) {
+        st = slow_run_variant(x, v);
+        if (st == HEDDLE_OK || st == HEDDLE_AGAIN || x->scope != NULL)
+            return st;
+        if (st == HEDDLE_EDECLINED) {
+            if (only != 0 || ++declined == n) {
+                snprintf(x->slow->message, sizeof(x->slow->message),
+                         "every variant declined");
+                return HEDDLE_ENOVARIANT;
+            }
+        } else {
+            if (retries == 0)
+                return st;
+            retries--;
+            declined = 0;
+            slow_restore(x);
+        }
+        if (only == 0)
+            v = (v + 1) % n;
+    }
+}
+
+static heddle_status slow_call(struct heddle_exec *x,
+                               const struct task_ext *ext)
+{
+    void *check = NULL;
+    heddle_status st;
+
+    if (x->ctx->checks)
+        HEDDLE_TRY(heddle_check_before(x, &check));
+    if (slow_wants_expand(x)) {
+        heddle_exec_enter(x);
+        st = x->kinfo->kernel->expand(x);
+        heddle_exec_leave(x);
+    } else {
+        st = slow_try_variants(x, ext);
+    }
+    if (check != NULL)
+        st = heddle_check_after(x, check, st);
+    return st;
+}
+
+heddle_status heddle_slow_body(struct heddle_exec *x, struct exec_slow *s,
+                               const struct task_ext *ext)
+{
+    size_t scratch;
+    heddle_status st;
+
+    memset(s, 0, offsetof(struct exec_slow, message) + 1);
+    s->name = ext != NULL ? ext->name : NULL;
+    x->slow = s;
+    st = slow_may_start(x, ext);
+    if (st != HEDDLE_OK)
+        return st;
+    scratch = slow_scratch_bytes(x);
+    if (scratch != 0)
+        st = slow_take_scratch(x, scratch);
+    if (st == HEDDLE_OK)
+        st = slow_take_partials(x);
+    if (st == HEDDLE_OK)
+        st = slow_touch(x);
+    if (st == HEDDLE_ENOMEM)
+        snprintf(s->message, sizeof(s->message),
+                 "no memory for its operands or scratch space");
+    if (st == HEDDLE_OK)
+        st = slow_call(x, ext);
+    slow_give_back(x, scratch);
+    return st;
+}
+
+/* --- after the function --------------------------------------------------- */
+
+void heddle_slow_settle(struct heddle_exec *x, heddle_status st)
+{
+    for (unsigned i = 0; i < x->nops; i++) {
+        if (x->mode[i] == HEDDLE_R || x->mode[i] == HEDDLE_SCRATCH)
+            continue;
+        if (st != HEDDLE_OK)
+            heddle_unit_mark(x->op[i], st); /* invariant (2) */
+        else if (x->mode[i] == HEDDLE_W &&
+                 heddle_load_acq(&x->ctx->reg.nmarks) != 0)
+            heddle_unit_unmark(x->op[i]);
+    }
+}
+
+void heddle_slow_trace(struct heddle_exec *x, heddle_status st, uint64_t start,
+                       unsigned flags)
+{
+    struct worker *w = x->worker;
+    const uint64_t now = heddle_ticks();
+    enum heddle_log_status log = HEDDLE_LOG_FAILED;
+
+    if (!heddle_trace_is_on(w->lane, HEDDLE_TRACE_TASK))
+        return;
+    if (st == HEDDLE_OK)
+        log = HEDDLE_LOG_OK;
+    else if (st == HEDDLE_ECANCELED)
+        log = HEDDLE_LOG_CANCELLED;
+    if (w->current != NULL)
+        flags |= HEDDLE_LOG_INLINE;
+    heddle_trace_task(w->lane, x->id, x->kinfo->id,
+                      (uint8_t)(x->slow != NULL ? x->slow->variant : 0),
+                      (uint8_t)((unsigned)log | flags),
+                      start != 0 ? start : now, now, 0);
+    w->last = now;
+}
+
+static void further_free(heddle_ctx *ctx, void *p, size_t bytes)
+{
+    if (bytes > sizeof(((struct heddle_cell *)0)->bytes))
+        heddle_free(&ctx->alloc, p, bytes);
+}
+
+static void ext_finish(heddle_ctx *ctx, struct heddle_cell *c,
+                       struct task_ext *e, heddle_status st)
+{
+    if (e->done != NULL)
+        e->done(e->done_user, st);
+    if (e->event != NULL)
+        heddle_event_finish(e->event, st);
+    if (e->group != NULL)
+        heddle_group_task_end(e->group, st);
+    for (uint32_t i = 0; i < e->nafter; i++)
+        heddle_event_drop(e->after[i]);
+    further_free(ctx, e->after, e->nafter * sizeof(*e->after));
+    further_free(ctx, e->arg, e->arg_bytes);
+    further_free(ctx, e->mode, e->nmode * sizeof(*e->mode));
+    further_free(ctx, e->op, (c->flags & TASK_NOPS) * sizeof(*e->op));
+}
+
+struct heddle_sched_task *heddle_engine_finish(struct worker *w,
+                                               struct heddle_cell *c,
+                                               heddle_status st)
+{
+    heddle_ctx *ctx = w->ctx;
+    struct task_ext *ext = heddle_cell_ext(ctx, c);
+    struct heddle_exec x;
+
+    slow_exec(w, c, ext, &x);
+    if (st == HEDDLE_ECANCELED)
+        heddle_store_rlx(&w->cancelled, heddle_load_rlx(&w->cancelled) + 1);
+    else if (st != HEDDLE_OK)
+        heddle_store_rlx(&w->failed, heddle_load_rlx(&w->failed) + 1);
+    if (c->scope != NULL && st != HEDDLE_OK) {
+        int none = 0;
+
+        (void)heddle_cas_acqrel(&c->scope->status, &none, (int)st);
+    }
+    heddle_slow_settle(&x, st);
+    if ((c->flags & TASK_TURNS) != 0)
+        turns_release(&x);
+    if (ext != NULL)
+        ext_finish(ctx, c, ext, st);
+    return heddle_engine_end(w, c);
+}
+
+struct heddle_sched_task *heddle_slow_after(struct heddle_exec *x,
+                                            heddle_status st, uint64_t start)
+{
+    struct worker *w = x->worker;
+    struct heddle_cell *c = x->cell;
+
+    heddle_slow_trace(x, st, start, 0);
+    if (st > 0)
+        st = HEDDLE_ETASK; /* a positive status is none */
+    if (st != HEDDLE_OK)
+        heddle_fail_task(x, st);
+    if (x->scope != NULL && heddle_scope_leave(x, &st))
+        return NULL; /* the last child ends it */
+    return heddle_engine_finish(w, c, st);
+}
+
+/* Tasks of the engine itself. True: it was one, *next_out is set. */
+static bool slow_run_hidden(struct worker *w, struct heddle_cell *c,
+                            struct heddle_sched_task **next_out)
+{
+    heddle_ctx *ctx = w->ctx;
+    heddle_handle *unit = (c->flags & TASK_NOPS) != 0 ? c->op[0] : NULL;
+    heddle_status st = HEDDLE_OK;
+
+    if ((c->flags & TASK_HIDDEN) == 0)
+        return false;
+    *next_out = NULL;
+    if (c->kinfo == &ctx->grant) {
+        heddle_grant_run(w, c);
+        return true;
+    }
+    if (c->kinfo == &ctx->release) {
+        /* First end it, so that nothing refers to the unit's history. */
+        c->flags &= ~(uint32_t)TASK_NOPS;
+        *next_out = heddle_engine_end(w, c);
+        heddle_unit_free(unit);
+        return true;
+    }
+    if (c->kinfo == &ctx->combine) {
+        st = heddle_unit_marked(unit);
+        if (st == HEDDLE_OK)
+            st = heddle_partial_combine(unit);
+        else
+            heddle_partial_drop(unit);
+        if (st == HEDDLE_ENOMEM)
+            (void)heddle_fail(ctx, st, "no memory to combine a reduction");
+    }
+    if (c->kinfo == &ctx->notice)
+        st = (heddle_status)heddle_load_acq(
+            &(*(heddle_event **)(void *)c->arg)->first);
+    *next_out = heddle_engine_finish(w, c, st);
+    return true;
+}
+
+struct heddle_sched_task *heddle_slow_run(struct worker *w,
+                                          struct heddle_cell *c)
+{
+    struct task_ext *ext = heddle_cell_ext(w->ctx, c);
+    const uint64_t start =
+        heddle_trace_is_on(w->lane, HEDDLE_TRACE_TASK) ? heddle_ticks() : 0;
+    struct heddle_sched_task *next;
+    struct exec_slow s;
+    struct heddle_exec x;
+    heddle_status st;
+
+    if (slow_run_hidden(w, c, &next))
+        return next;
+    slow_exec(w, c, ext, &x);
+    if (!turns_take(&x))
+        return NULL;
+    st = heddle_slow_body(&x, &s, ext);
+    if (st == HEDDLE_AGAIN) { /* a gang that cannot form now */
+        heddle_engine_push_foreign(w->ctx, &c->sched);
+        return NULL;
+    }
+    return heddle_slow_after(&x, st, start);
+}
+
+/* --- what a kernel may ask ------------------------------------------------ */
+
+void *heddle_exec_ptr(struct heddle_exec *x, unsigned i)
+{
+    if (HEDDLE_UNLIKELY(x == NULL || i >= x->nops))
+        return NULL;
+    if (HEDDLE_UNLIKELY(x->slow != NULL) && i < HEDDLE_KERNEL_OPERANDS &&
+        x->slow->ptr[i] != NULL)
+        return x->slow->ptr[i];
+    return heddle_unit_base(x->op[i]);
+}
+
+size_t heddle_exec_count(struct heddle_exec *x, unsigned i)
+{
+    return x == NULL || i >= x->nops ? 0 : x->op[i]->count;
+}
+
+const struct heddle_layout *heddle_exec_layout(struct heddle_exec *x,
+                                               unsigned i)
+{
+    if (x == NULL || i >= x->nops)
+        return NULL;
+    /* Private copies are dense. */
+    return x->mode[i] == HEDDLE_REDUCE || x->mode[i] == HEDDLE_SCRATCH
+               ? &x->op[i]->dense
+               : &x->op[i]->layout;
+}
+
+heddle_handle *heddle_exec_operand(struct heddle_exec *x, unsigned i)
+{
+    return x == NULL || i >= x->nops ? NULL : x->op[i];
+}
+
+unsigned heddle_exec_noperands(struct heddle_exec *x)
+{
+    return x == NULL ? 0 : x->nops;
+}
+
+const void *heddle_exec_arg(struct heddle_exec *x)
+{
+    return x == NULL || x->arg_bytes == 0 ? NULL : x->arg;
+}
+
+size_t heddle_exec_arg_bytes(struct heddle_exec *x)
+{
+    return x == NULL ? 0 : x->arg_bytes;
+}
+
+void *heddle_exec_scratch(struct heddle_exec *x)
+{
+    return x == NULL || x->slow == NULL ? NULL : x->slow->scratch;
+}
+
+unsigned heddle_exec_worker(struct heddle_exec *x)
+{
+    return x == NULL ? 0 : x->worker->id;
+}
+
+heddle_ctx *heddle_exec_ctx(struct heddle_exec *x)
+{
+    return x == NULL ? NULL : x->ctx;
+}
+
+int heddle_exec_cancelled(struct heddle_exec *x)
+{
+    struct task_ext *ext;
+
+    if (x == NULL)
+        return 0;
+    if (heddle_load_acq(&x->ctx->is_cancelled) != 0)
+        return 1;
+    ext = x->cell != NULL ? heddle_cell_ext(x->ctx, x->cell) : NULL;
+    return ext != NULL && ext->group != NULL &&
+           heddle_load_acq(&ext->group->is_cancelled) != 0;
+}

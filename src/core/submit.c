@@ -1,0 +1,771 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * submit: a call becomes a task.
+ *
+ * Structure  check the call, take a cell, fill it, find what it waits for, enter
+ *            it into the histories, link the edges. A task without special wishes
+ *            takes the fast path through all of this.
+ * Invariants (1) until the histories are updated every failure leaves nothing
+ *                behind: the cell goes back
+ *            (2) the cell is complete before the first edge: the task may run and
+ *                end before heddle_deps_link() returns
+ *            (3) edges go from tasks to later tasks of the same domain, or to
+ *                events; so waiting has no cycle
+ * Threads    the submission lock is held (tasks of the context), or the submitter
+ *            is the calling worker's (children). No lock is held when tasks run.
+ */
+#include <string.h>
+
+#include "core/core.h"
+
+enum {
+    ID_BLOCK = 1024,        /* task ids taken at once */
+    WINDOW_PATIENCE = 50000 /* ns without a free cell before the window grows */
+};
+
+/* --- the domain of the context -------------------------------------------- */
+
+struct heddle_dep *heddle_domain_find(struct heddle_domain *d,
+                                      heddle_handle *unit)
+{
+    (void)d;
+    return &unit->dep;
+}
+
+static heddle_ctx *domain_ctx(struct heddle_domain *d)
+{
+    struct submitter *sub = (struct submitter *)(void *)(
+        (char *)d - offsetof(struct submitter, domain));
+
+    return (heddle_ctx *)(void *)((char *)sub - offsetof(heddle_ctx, root));
+}
+
+/* Joins a crowd by a hidden task, which is then the writer. */
+heddle_status heddle_submit_close(heddle_ctx *ctx, struct submission *s,
+                                  heddle_handle *unit, struct heddle_dep *dep)
+{
+    const bool is_sum = dep->crowd == HEDDLE_CROWD_REDUCE;
+
+    s->kinfo = is_sum ? &ctx->combine : &ctx->join;
+    return heddle_submit_hidden(ctx, s, unit, HEDDLE_RW, NULL, NULL);
+}
+
+heddle_status heddle_domain_close(struct heddle_domain *d, heddle_handle *unit,
+                                  struct heddle_dep *dep)
+{
+    heddle_ctx *ctx = domain_ctx(d);
+    struct submission s = {.sub = &ctx->root, .domain = d};
+
+    HEDDLE_TRY(heddle_submit_close(ctx, &s, unit, dep));
+    if (s.ready != NULL) {
+        /* The lock is held: it can only be pushed. */
+        ctx->sched->push(ctx->sched_self, s.ready, ctx->root.pusher);
+        heddle_park_ring(&ctx->park, ctx->root.bell);
+    }
+    return HEDDLE_OK;
+}
+
+/* --- one task -------------------------------------------------------------- */
+
+static inline uint64_t submit_id(heddle_ctx *ctx, struct submitter *sub)
+{
+    if (HEDDLE_UNLIKELY(sub->next_id == sub->end_id)) {
+        /* Relaxed: numbers only have to differ. */
+        sub->next_id = heddle_add_rlx(&ctx->next_id, (uint64_t)ID_BLOCK);
+        sub->end_id = sub->next_id + ID_BLOCK;
+    }
+    return sub->next_id++;
+}
+
+/* Memory that lives as long as the task: a further cell, or the heap. */
+static void *submit_further(heddle_ctx *ctx, struct submitter *sub,
+                            struct heddle_cell *c, const void *src,
+                            size_t bytes)
+{
+    struct heddle_cell *f;
+    void *p;
+
+    if (bytes > sizeof(f->bytes)) {
+        p = heddle_alloc(&ctx->alloc, bytes);
+    } else {
+        f = heddle_slab_take_further(&sub->slab, c);
+        p = f == NULL ? NULL : f->bytes;
+    }
+    if (p != NULL)
+        memcpy(p, src, bytes);
+    return p;
+}
+
+static void submit_drop_ext(heddle_ctx *ctx, struct heddle_cell *c,
+                            struct task_ext *e)
+{
+    const size_t room = sizeof(c->bytes);
+    const size_t nops = c->flags & TASK_NOPS;
+
+    if (e->arg_bytes > room)
+        heddle_free(&ctx->alloc, e->arg, e->arg_bytes);
+    if (nops * sizeof(*e->op) > room)
+        heddle_free(&ctx->alloc, e->op, nops * sizeof(*e->op));
+    if (e->nmode * sizeof(*e->mode) > room)
+        heddle_free(&ctx->alloc, e->mode, e->nmode * sizeof(*e->mode));
+    if (e->nafter * sizeof(*e->after) > room)
+        heddle_free(&ctx->alloc, e->after, e->nafter * sizeof(*e->after));
+}
+
+static struct task_ext *submit_new_ext(struct submitter *sub,
+                                       struct heddle_cell *c)
+{
+    struct heddle_cell *f = heddle_slab_take_further(&sub->slab, c);
+    struct task_ext *e = (struct task_ext *)(void *)f;
+    uint64_t succ;
+
+    if (f == NULL)
+        return NULL;
+    c->ext = f->self;
+    succ = e->succ;
+    memset(e, 0, sizeof(*e));
+    e->succ = succ;
+    c->flags |= TASK_SLOW;
+    return e;
+}
+
+static heddle_status submit_check_opts(heddle_ctx *ctx,
+                                       const struct submission *s,
+                                       const struct heddle_task_opts *o,
+                                       unsigned nops)
+{
+    const char *kernel = s->kinfo->kernel->name;
+
+    if (o->size < sizeof(*o))
+        return heddle_fail(ctx, HEDDLE_EINVAL,
+                           "kernel %s: task options without their size", kernel);
+    if (o->nafter > 0 && o->after == NULL)
+        return heddle_fail(ctx, HEDDLE_EINVAL,
+                           "kernel %s: nafter without events", kernel);
+    for (size_t i = 0; i < o->nafter; i++)
+        if (o->after[i] == NULL || o->after[i]->ctx != ctx)
+            return heddle_fail(ctx, HEDDLE_EINVAL,
+                               "kernel %s: event %zu to wait for is NULL or of "
+                               "another context",
+                               kernel, i);
+    if (o->group != NULL && o->group->ctx != ctx)
+        return heddle_fail(ctx, HEDDLE_EINVAL,
+                           "kernel %s: the group belongs to another context",
+                           kernel);
+    if (o->variant > s->kinfo->nvariants)
+        return heddle_fail(ctx, HEDDLE_ENOVARIANT,
+                           "kernel %s: there is no variant %u", kernel,
+                           o->variant - 1);
+    if (o->retries > 0 && nops > HEDDLE_KERNEL_OPERANDS)
+        return heddle_fail(ctx, HEDDLE_EINVAL,
+                           "kernel %s: retries need at most %d operands",
+                           kernel, HEDDLE_KERNEL_OPERANDS);
+    return HEDDLE_OK;
+}
+
+static heddle_status submit_apply_opts(heddle_ctx *ctx, struct submission *s,
+                                       struct heddle_cell *c,
+                                       struct task_ext *e,
+                                       const struct heddle_task_opts *o)
+{
+    e->name = o->name;
+    e->done = o->done;
+    e->done_user = o->done_user;
+    e->variant = (uint16_t)o->variant;
+    e->retries = (uint16_t)(o->retries < UINT16_MAX ? o->retries : UINT16_MAX);
+    if (o->timeout_ns != 0)
+        e->deadline_ns = heddle_clock_ns() + o->timeout_ns;
+    if (o->nafter > 0) {
+        e->after = submit_further(ctx, s->sub, c, o->after,
+                                  o->nafter * sizeof(*o->after));
+        if (e->after == NULL)
+            return HEDDLE_ENOMEM;
+        e->nafter = (uint32_t)o->nafter;
+    }
+    if (o->event_out != NULL)
+        HEDDLE_TRY(heddle_event_adopt(ctx, &e->event));
+    return HEDDLE_OK;
+}
+
+/* Nothing can fail any more: take the references. */
+static void submit_commit_opts(struct heddle_cell *c, struct task_ext *e,
+                               const struct heddle_task_opts *o)
+{
+    for (uint32_t i = 0; i < e->nafter; i++)
+        heddle_event_hold(e->after[i]);
+    if (o->group != NULL) {
+        e->group = o->group;
+        heddle_add_rlx(&o->group->refs, 1u); /* the caller holds one */
+        heddle_add_acqrel(&o->group->pending, (int64_t)1);
+    }
+    if (e->event != NULL) {
+        e->event->ref = heddle_cell_ref(c);
+        e->event->task = c->id;
+        heddle_event_follow(e->event, e->after, e->nafter);
+        *o->event_out = heddle_event_hold(e->event); /* the user's, see adopt */
+    }
+}
+
+/* Puts operands, modes and argument into the cell or its extension. */
+static heddle_status submit_fill(heddle_ctx *ctx, struct submission *s,
+                                 struct heddle_cell *c,
+                                 const struct heddle_access *acc, unsigned nops)
+{
+    const struct heddle_call *call = s->call;
+    const bool has_modes = call->noperands != 0 && call->modes != NULL;
+    struct task_ext *e = NULL;
+
+    if (nops > HEDDLE_CELL_OPERANDS || call->arg_bytes > HEDDLE_CELL_ARG ||
+        has_modes || call->opts != NULL) {
+        e = submit_new_ext(s->sub, c);
+        if (e == NULL)
+            return HEDDLE_ENOMEM;
+    }
+    if (nops <= HEDDLE_CELL_OPERANDS) {
+        for (unsigned i = 0; i < nops; i++)
+            c->op[i] = acc[i].unit;
+    } else {
+        e->op = submit_further(ctx, s->sub, c,
+                               call->noperands != 0 ? call->operands
+                                                    : call->operand,
+                               nops * sizeof(*e->op));
+        if (e->op == NULL)
+            return HEDDLE_ENOMEM;
+    }
+    if (has_modes) {
+        e->mode = submit_further(ctx, s->sub, c, call->modes,
+                                 nops * sizeof(*e->mode));
+        if (e->mode == NULL)
+            return HEDDLE_ENOMEM;
+        e->nmode = nops;
+    }
+    if (call->arg_bytes > HEDDLE_CELL_ARG) {
+        e->arg = submit_further(ctx, s->sub, c, call->arg, call->arg_bytes);
+        if (e->arg == NULL)
+            return HEDDLE_ENOMEM;
+        e->arg_bytes = (uint32_t)call->arg_bytes;
+    } else if (call->arg_bytes != 0) {
+        memcpy(c->arg, call->arg, call->arg_bytes);
+        c->flags |= (uint32_t)call->arg_bytes << TASK_ARG_SHIFT;
+    }
+    return call->opts == NULL ? HEDDLE_OK
+                              : submit_apply_opts(ctx, s, c, e, call->opts);
+}
+
+/* The accesses of a call, checked. */
+static heddle_status submit_accesses(heddle_ctx *ctx, struct submission *s,
+                                     struct heddle_access *acc, unsigned nops)
+{
+    const struct heddle_call *call = s->call;
+    heddle_handle *const *op =
+        call->noperands != 0 ? call->operands : call->operand;
+    const enum heddle_mode *mode = call->noperands != 0 && call->modes != NULL
+                                       ? call->modes
+                                       : s->kinfo->mode;
+
+    for (unsigned i = 0; i < nops; i++) {
+        heddle_handle *h = op[i];
+
+        if (HEDDLE_UNLIKELY(h == NULL))
+            return heddle_fail(ctx, HEDDLE_EINVAL,
+                               "kernel %s: operand %u is NULL",
+                               s->kinfo->kernel->name, i);
+        if (HEDDLE_UNLIKELY(h->reg != &ctx->reg))
+            return heddle_fail(ctx, HEDDLE_EINVAL,
+                               "kernel %s: operand %u belongs to another "
+                               "context, or its context is gone",
+                               s->kinfo->kernel->name, i);
+        acc[i].unit = h;
+        acc[i].mode = mode[i];
+        acc[i].dep = &h->dep;
+    }
+    return HEDDLE_OK;
+}
+
+/* What only unusual modes need: they stand once, early, and are defined. */
+static heddle_status submit_check_modes(heddle_ctx *ctx,
+                                        const struct submission *s,
+                                        const struct heddle_access *acc,
+                                        unsigned nops)
+{
+    const char *kernel = s->kinfo->kernel->name;
+
+    for (unsigned i = 0; i < nops; i++) {
+        const enum heddle_mode m = acc[i].mode;
+
+        if (m == HEDDLE_R || m == HEDDLE_W || m == HEDDLE_RW)
+            continue;
+        if (m != HEDDLE_COMMUTE && m != HEDDLE_REDUCE && m != HEDDLE_SCRATCH)
+            return heddle_fail(ctx, HEDDLE_EINVAL,
+                               "kernel %s: operand %u has no access mode",
+                               kernel, i);
+        if (i >= HEDDLE_KERNEL_OPERANDS)
+            return heddle_fail(ctx, HEDDLE_EINVAL,
+                               "kernel %s: only the first %d operands may be "
+                               "commutative, reductions or scratch",
+                               kernel, HEDDLE_KERNEL_OPERANDS);
+        if (m == HEDDLE_REDUCE && acc[i].unit->extra.reduction.init == NULL)
+            return heddle_fail(ctx, HEDDLE_EINVAL,
+                               "kernel %s: operand %u has no reduction (see "
+                               "heddle_handle_set_reduction)",
+                               kernel, i);
+        for (unsigned k = 0; k < nops && m != HEDDLE_SCRATCH; k++)
+            if (k != i && acc[k].mode != HEDDLE_SCRATCH &&
+                acc[k].unit->root == acc[i].unit->root &&
+                heddle_box_overlap(&acc[k].unit->box, &acc[i].unit->box,
+                                   acc[i].unit->root->layout.ndim))
+                return heddle_fail(ctx, HEDDLE_EINVAL,
+                                   "kernel %s: a commutative or reduction "
+                                   "operand overlaps another operand",
+                                   kernel);
+    }
+    return HEDDLE_OK;
+}
+
+static heddle_status submit_check(heddle_ctx *ctx, const struct submission *s,
+                                  unsigned nops)
+{
+    const struct heddle_call *call = s->call;
+    const char *kernel = s->kinfo->kernel->name;
+
+    if (call->arg == NULL && call->arg_bytes != 0)
+        return heddle_fail(ctx, HEDDLE_EINVAL,
+                           "kernel %s: arg is NULL but arg_bytes is not 0",
+                           kernel);
+    if (call->arg_bytes > UINT32_MAX / 2)
+        return heddle_fail(ctx, HEDDLE_EINVAL,
+                           "kernel %s: an argument of %zu bytes", kernel,
+                           call->arg_bytes);
+    if (nops > TASK_NOPS)
+        return heddle_fail(ctx, HEDDLE_EINVAL,
+                           "kernel %s: more than %d operands", kernel,
+                           TASK_NOPS);
+    if (call->noperands == 0 && nops > HEDDLE_CALL_OPERANDS)
+        return heddle_fail(ctx, HEDDLE_EINVAL,
+                           "kernel %s: more than %d operands: give them in "
+                           "`operands`",
+                           kernel, HEDDLE_CALL_OPERANDS);
+    if (call->noperands != 0 &&
+        (call->operands == NULL ||
+         (call->modes == NULL && nops != s->kinfo->noperands)))
+        return heddle_fail(ctx, HEDDLE_EINVAL,
+                           "kernel %s: noperands needs operands, and modes "
+                           "when it is not the kernel's number",
+                           kernel);
+    if (call->opts != NULL)
+        return submit_check_opts(ctx, s, call->opts, nops);
+    return HEDDLE_OK;
+}
+
+/* At level 1 and above the log has the graph. */
+static HEDDLE_NOINLINE void submit_trace(heddle_ctx *ctx, struct submission *s,
+                                         struct heddle_cell *c,
+                                         const struct heddle_access *acc,
+                                         unsigned nops, uint32_t m)
+{
+    struct heddle_trace_lane *l = s->sub->lane;
+    const heddle_ref *cand = s->sub->slab.cand;
+    const struct heddle_task_opts *o = s->call->opts;
+
+    heddle_trace_submit(l, c->id, s->kinfo->id, c->prio, heddle_ticks(),
+                        heddle_slow_predict(ctx, c),
+                        s->scope == NULL ? 0 : s->scope->parent_id);
+    for (unsigned i = 0; i < nops; i++)
+        heddle_trace_access(l, c->id, acc[i].unit->id, (uint8_t)acc[i].mode,
+                            (uint16_t)i);
+    heddle_pool_chunk(&ctx->pool, c->self)->id[c->self % HEDDLE_CHUNK] = c->id;
+    for (uint32_t i = 0; i < m; i++) {
+        const uint32_t index = (uint32_t)cand[i];
+        struct heddle_chunk *k = heddle_pool_chunk(&ctx->pool, index);
+
+        /* Candidates were live a moment ago, so this id is theirs. Those of
+         * another submitter come from events, below. */
+        if (k->slab == &s->sub->slab)
+            heddle_trace_dep(l, c->id, k->id[index % HEDDLE_CHUNK]);
+    }
+    for (size_t i = 0; o != NULL && i < o->nafter; i++)
+        if (o->after[i]->task != 0)
+            heddle_trace_dep(l, c->id, o->after[i]->task);
+    if (o != NULL && o->name != NULL)
+        heddle_trace_attr(l, c->id, HEDDLE_LOG_ATTR_NAME,
+                          heddle_trace_define_string(ctx->trace, o->name));
+}
+
+static uint32_t submit_add_after(struct submission *s, uint32_t m)
+{
+    const struct heddle_task_opts *o = s->call->opts;
+
+    for (size_t i = 0; o != NULL && i < o->nafter; i++)
+        if (heddle_ref_live(&s->sub->slab, o->after[i]->ref) != NULL)
+            s->sub->slab.cand[m++] = o->after[i]->ref;
+    return m;
+}
+
+/* Finds what the task waits for. Fails before anything was changed. */
+static inline heddle_status submit_collect(struct submission *s,
+                                           const struct heddle_access *acc,
+                                           unsigned nops, uint32_t *m_out)
+{
+    const struct heddle_task_opts *o = s->call->opts;
+
+    if (HEDDLE_LIKELY(s->scope == NULL && o == NULL) &&
+        HEDDLE_LIKELY(heddle_deps_fast(&s->sub->slab, acc, nops, m_out)))
+        return HEDDLE_OK;
+    HEDDLE_TRY(heddle_deps_prepare(s->domain, acc, nops,
+                                   o == NULL ? 0 : o->nafter));
+    *m_out = submit_add_after(s, heddle_deps_collect(s->domain, acc, nops));
+    return HEDDLE_OK;
+}
+
+/* The fields of a cell that is about to become a task. */
+static inline void submit_init_cell(heddle_ctx *ctx, struct submission *s,
+                                    struct heddle_cell *c, unsigned nops)
+{
+    /* Relaxed: published by the CAS that links the first edge, or by the
+     * scheduler that passes the task on. */
+    heddle_store_rlx(&c->succ, (uint64_t)c->gen << 32);
+    c->flags = s->flags | nops;
+    c->kinfo = s->kinfo;
+    c->scope = s->scope;
+    c->id = submit_id(ctx, s->sub);
+    c->prio = s->call->priority;
+    c->ext = 0;
+}
+
+/* Before the task can start: somebody may wait for all of them. */
+static inline void submit_count(heddle_ctx *ctx, const struct submission *s)
+{
+    if (HEDDLE_UNLIKELY(s->scope != NULL))
+        heddle_add_acqrel(&s->scope->pending, (int64_t)1);
+    else if ((s->flags & TASK_LOOSE) == 0)
+        heddle_count_submitted(ctx);
+}
+
+heddle_status heddle_submit_one(heddle_ctx *ctx, struct submission *s)
+{
+    struct heddle_access local[HEDDLE_KERNEL_OPERANDS], *acc = local;
+    const struct heddle_call *call = s->call;
+    const unsigned nops =
+        call->noperands != 0 ? call->noperands : s->kinfo->noperands;
+    struct heddle_slab *slab = &s->sub->slab;
+    struct heddle_cell *c;
+    heddle_status st = HEDDLE_OK;
+    uint32_t m = 0;
+    unsigned n;
+
+    s->ready = NULL;
+    if (HEDDLE_UNLIKELY((call->arg_bytes | call->noperands) != 0 ||
+                        call->opts != NULL || nops > HEDDLE_CALL_OPERANDS))
+        HEDDLE_TRY(submit_check(ctx, s, nops));
+    if (HEDDLE_UNLIKELY(nops > HEDDLE_KERNEL_OPERANDS)) {
+        HEDDLE_TRY(heddle_submit_reserve(ctx, s->sub, nops));
+        acc = s->sub->acc;
+    }
+    HEDDLE_TRY(submit_accesses(ctx, s, acc, nops));
+    if (HEDDLE_UNLIKELY(s->kinfo->is_slow || call->modes != NULL)) {
+        HEDDLE_TRY(submit_check_modes(ctx, s, acc, nops));
+        s->flags |= TASK_SLOW;
+    }
+    if (HEDDLE_UNLIKELY(s->scope != NULL))
+        HEDDLE_TRY(heddle_scope_admit(s, acc, nops));
+    n = nops;
+    if (HEDDLE_UNLIKELY(s->acc != NULL)) {
+        acc = s->acc;
+        n = s->nacc;
+    }
+    c = heddle_slab_take(slab);
+    if (HEDDLE_UNLIKELY(c == NULL))
+        return heddle_fail(ctx, HEDDLE_ENOMEM, "no memory for a task");
+    submit_init_cell(ctx, s, c, nops);
+    st = submit_fill(ctx, s, c, acc, nops);
+    if (HEDDLE_LIKELY(st == HEDDLE_OK))
+        st = submit_collect(s, acc, n, &m);
+    if (HEDDLE_LIKELY(st == HEDDLE_OK) && m > HEDDLE_CELL_NODES)
+        st = heddle_deps_spill(slab, c, m);
+    if (HEDDLE_UNLIKELY(st != HEDDLE_OK))
+        return heddle_submit_undo(ctx, s, c, st);
+    /* Invariant (1): from here on nothing fails. */
+    if (call->opts != NULL)
+        submit_commit_opts(c, heddle_cell_ext(ctx, c), call->opts);
+    heddle_deps_update(s->domain, acc, n, heddle_cell_ref(c));
+    if (HEDDLE_UNLIKELY(heddle_trace_is_on(s->sub->lane, HEDDLE_TRACE_SUBMIT)))
+        submit_trace(ctx, s, c, acc, n, m);
+    submit_count(ctx, s);
+    if (m == 0 || heddle_deps_link(slab, c, m))
+        s->ready = &c->sched;
+    return HEDDLE_OK;
+}
+
+heddle_status heddle_submit_undo(heddle_ctx *ctx, struct submission *s,
+                                 struct heddle_cell *c, heddle_status st)
+{
+    struct task_ext *e = heddle_cell_ext(ctx, c);
+
+    if (e != NULL) {
+        submit_drop_ext(ctx, c, e);
+        if (e->event != NULL) { /* created, not given to anybody */
+            heddle_event_finish(e->event, HEDDLE_ECANCELED);
+            e->event = NULL;
+        }
+    }
+    heddle_slab_untake(&s->sub->slab, c);
+    if (st == HEDDLE_ENOMEM)
+        return heddle_fail(ctx, st, "no memory for a task of kernel %s",
+                           s->kinfo->kernel->name);
+    return st;
+}
+
+heddle_status heddle_submit_reserve(heddle_ctx *ctx, struct submitter *sub,
+                                    unsigned nops)
+{
+    struct heddle_access *p;
+
+    if (nops <= sub->acc_cap)
+        return HEDDLE_OK;
+    p = heddle_zalloc(&ctx->alloc, TASK_NOPS, sizeof(*p));
+    if (p == NULL)
+        return heddle_fail(ctx, HEDDLE_ENOMEM, "no memory for %u operands",
+                           nops);
+    sub->acc = p;
+    sub->acc_cap = TASK_NOPS;
+    return HEDDLE_OK;
+}
+
+/* The edges of a hidden task. A grant is an access like any other; the rest
+ * waits for everything in the unit's own history and nothing else. */
+static heddle_status hidden_collect(heddle_ctx *ctx, struct submission *s,
+                                    struct heddle_access *acc, uint32_t *m_out)
+{
+    struct heddle_slab *slab = &s->sub->slab;
+
+    if (s->kinfo == &ctx->grant) {
+        HEDDLE_TRY(heddle_deps_prepare(s->domain, acc, 1, 0));
+        *m_out = heddle_deps_collect(s->domain, acc, 1);
+        return HEDDLE_OK;
+    }
+    HEDDLE_TRY(heddle_deps_reserve(slab, 1 + (size_t)acc->dep->nmembers));
+    *m_out = heddle_deps_collect_all(slab, acc->dep);
+    return HEDDLE_OK;
+}
+
+heddle_status heddle_submit_hidden(heddle_ctx *ctx, struct submission *s,
+                                   heddle_handle *unit, enum heddle_mode mode,
+                                   void *arg, struct heddle_cell **cell_out)
+{
+    static const struct heddle_call nothing = {.arg = NULL};
+    struct heddle_access acc = {.unit = unit, .mode = mode};
+    struct heddle_slab *slab = &s->sub->slab;
+    struct heddle_cell *c = heddle_slab_take(slab);
+    struct task_ext *ext;
+    heddle_status st = HEDDLE_OK;
+    uint32_t m = 0;
+
+    s->ready = NULL;
+    s->call = &nothing;
+    s->flags |= TASK_SLOW | TASK_HIDDEN;
+    if (c == NULL)
+        return HEDDLE_ENOMEM;
+    /* A join carries no operand: it must not mark or touch the data. */
+    submit_init_cell(ctx, s, c, unit != NULL && s->kinfo != &ctx->join);
+    c->op[0] = unit;
+    memcpy(c->arg, &arg, sizeof(arg));
+    if (s->kinfo == &ctx->grant || s->kinfo == &ctx->notice) {
+        ext = submit_new_ext(s->sub, c);
+        if (ext == NULL)
+            st = HEDDLE_ENOMEM;
+        else if (s->kinfo == &ctx->grant) {
+            /* The mode lies behind the extension, in the same cell. */
+            ext->own_mode = mode;
+            ext->mode = &ext->own_mode;
+            ext->nmode = 1;
+        }
+    }
+    if (st == HEDDLE_OK && unit != NULL) {
+        acc.dep = s->domain->find(s->domain, unit);
+        st = hidden_collect(ctx, s, &acc, &m);
+    }
+    if (st == HEDDLE_OK)
+        st = heddle_deps_spill(slab, c, m);
+    if (st != HEDDLE_OK) {
+        heddle_slab_untake(slab, c);
+        return st;
+    }
+    if (s->kinfo == &ctx->grant)
+        heddle_deps_update(s->domain, &acc, 1, heddle_cell_ref(c));
+    else if (unit != NULL)
+        heddle_dep_write(acc.dep, heddle_cell_ref(c));
+    if (cell_out != NULL)
+        *cell_out = c;
+    submit_count(ctx, s);
+    /* A notice waits for its event, which pushes it. */
+    if (s->kinfo != &ctx->notice && (m == 0 || heddle_deps_link(slab, c, m)))
+        s->ready = &c->sched;
+    return HEDDLE_OK;
+}
+
+/* --- the public calls ------------------------------------------------------ */
+
+heddle_status heddle_submit_lock(heddle_ctx *ctx)
+{
+    heddle_spin_lock(&ctx->submit_lock);
+    if (HEDDLE_LIKELY(!ctx->is_closing))
+        return HEDDLE_OK;
+    heddle_spin_unlock(&ctx->submit_lock);
+    return HEDDLE_ESTATE;
+}
+
+/* The window is full: run tasks until cells come back. No lock held. When
+ * nothing moves (all wait for an event, say) the window grows instead. */
+static HEDDLE_NOINLINE void submit_help(heddle_ctx *ctx)
+{
+    struct heddle_slab *slab = &ctx->root.slab;
+    uint64_t since = heddle_clock_ns();
+
+    heddle_store_rlx(&slab->is_hungry, 1u); /* a hint */
+    /* Relaxed: the collection acquires. */
+    while (heddle_load_rlx(&slab->returned) == 0) {
+        struct worker *w = heddle_master_trylock(ctx);
+        bool has_run = false;
+
+        if (w != NULL) {
+            for (unsigned i = 0; i < 64 && heddle_engine_step(w); i++)
+                has_run = true;
+            heddle_returns_flush(&w->returns, &ctx->pool);
+            heddle_master_unlock(ctx);
+        }
+        if (has_run) {
+            since = heddle_clock_ns();
+        } else if (heddle_clock_ns() - since > WINDOW_PATIENCE) {
+            if (!ctx->is_window_hard || heddle_ctx_is_stuck(ctx))
+                break;
+            heddle_thread_yield();
+        } else {
+            heddle_pause();
+        }
+    }
+    heddle_store_rlx(&slab->is_hungry, 0u);
+}
+
+/* Lock held; may let go of it for a while. */
+static HEDDLE_NOINLINE heddle_status submit_make_room(heddle_ctx *ctx)
+{
+    struct heddle_slab *slab = &ctx->root.slab;
+
+    heddle_slab_collect(slab);
+    if (slab->in_use < ctx->window / 2)
+        ctx->window_now = ctx->window;
+    if (slab->in_use < ctx->window_now)
+        return HEDDLE_OK;
+    heddle_submit_unlock(ctx);
+    submit_help(ctx);
+    HEDDLE_TRY(heddle_submit_lock(ctx));
+    heddle_slab_collect(slab);
+    if (slab->in_use >= ctx->window_now && ctx->window_now < UINT32_MAX / 2)
+        ctx->window_now += ctx->window_now / 2;
+    return HEDDLE_OK;
+}
+
+/* One task of the context; the lock is held, also afterwards, unless the status
+ * is HEDDLE_ESTATE. */
+static inline heddle_status submit_locked(heddle_ctx *ctx, struct submission *s,
+                                          const heddle_kernel *kernel,
+                                          const struct heddle_call *call)
+{
+    static const struct heddle_call nothing = {.arg = NULL};
+
+    s->sub = &ctx->root;
+    s->domain = &ctx->root.domain;
+    s->scope = NULL;
+    s->flags = 0;
+    s->acc = NULL;
+    s->ready = NULL;
+    s->call = call != NULL ? call : &nothing;
+    if (HEDDLE_UNLIKELY(ctx->root.slab.in_use >= ctx->window_now))
+        HEDDLE_TRY(submit_make_room(ctx));
+    HEDDLE_TRY(submitter_kinfo(ctx, s->sub, kernel, &s->kinfo));
+    HEDDLE_TRY(heddle_submit_one(ctx, s));
+    if (s->ready != NULL && !ctx->runs_inline)
+        ctx->sched->push(ctx->sched_self, s->ready, ctx->root.pusher);
+    return HEDDLE_OK;
+}
+
+/* After the lock was let go: wakes a worker, or is the worker. */
+static inline void submit_go(heddle_ctx *ctx, struct heddle_sched_task *ready)
+{
+    struct worker *w;
+
+    if (ready == NULL)
+        return;
+    if (!ctx->runs_inline) {
+        heddle_park_ring(&ctx->park, ctx->root.bell);
+        return;
+    }
+    w = heddle_master_trylock(ctx);
+    if (w == NULL) {
+        heddle_engine_push_foreign(ctx, ready);
+        return;
+    }
+    heddle_engine_run(w, ready);
+    while (heddle_engine_step(w))
+        ;
+    heddle_master_unlock(ctx);
+}
+
+void heddle_submit_finish(heddle_ctx *ctx, struct submission *s)
+{
+    if (s->ready != NULL && !ctx->runs_inline)
+        heddle_engine_push_foreign(ctx, s->ready);
+    else
+        submit_go(ctx, s->ready);
+}
+
+heddle_status heddle_submit(heddle_ctx *ctx, const heddle_kernel *kernel,
+                            const struct heddle_call *call)
+{
+    struct submission s;
+    heddle_status st;
+
+    HEDDLE_CHECK(ctx != NULL);
+    HEDDLE_TRY(heddle_submit_lock(ctx));
+    st = submit_locked(ctx, &s, kernel, call);
+    if (HEDDLE_UNLIKELY(st == HEDDLE_ESTATE))
+        return st;
+    heddle_submit_unlock(ctx);
+    if (HEDDLE_LIKELY(st == HEDDLE_OK))
+        submit_go(ctx, s.ready);
+    return st;
+}
+
+heddle_status heddle_submit_n(heddle_ctx *ctx, const heddle_kernel *kernel,
+                              const struct heddle_call *calls, size_t n,
+                              size_t *n_out)
+{
+    struct submission s;
+    heddle_status st = HEDDLE_OK;
+    size_t i = 0;
+
+    HEDDLE_CHECK(ctx != NULL && (calls != NULL || n == 0));
+    while (i < n && st == HEDDLE_OK) {
+        struct heddle_sched_task *ready = NULL;
+
+        /* One hold of the lock for some tasks, or for one that runs at once. */
+        st = heddle_submit_lock(ctx);
+        if (st != HEDDLE_OK)
+            break;
+        for (unsigned k = 0; k < 32 && i < n && st == HEDDLE_OK; k++) {
+            st = submit_locked(ctx, &s, kernel, &calls[i]);
+            i += st == HEDDLE_OK;
+            if (st == HEDDLE_OK && s.ready != NULL) {
+                ready = s.ready;
+                if (ctx->runs_inline)
+                    break;
+            }
+        }
+        if (st != HEDDLE_ESTATE)
+            heddle_submit_unlock(ctx);
+        submit_go(ctx, ready);
+    }
+    if (n_out != NULL)
+        *n_out = i;
+    return st;
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * slab: memory of task records.
+ *
+ * Invariants (1) a cell is free (in the list of its slab), in use, or returned
+ *                (in a batch); further cells share the fate of the first
+ *            (2) gen[] of a chunk changes only when the cell comes home; while
+ *                the cell is out, gen[] == generation in its `succ`
+ *            (3) the `succ` of a cell that is not a live task is ENDED
+ * Threads    take, collect, grow: the owner of the slab. return: any thread,
+ *            with its own struct heddle_returns.
+ * Cost       a take is a pop from a private list; a return is a store, and one
+ *            CAS per HEDDLE_BATCH of them. A batch is written into the first cell
+ *            that it returns, so it needs no memory of its own.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "task/task.h"
+
+heddle_status heddle_pool_init(struct heddle_pool *p,
+                               const struct heddle_allocator *a)
+{
+    struct heddle_chunk **table;
+
+    *p = (struct heddle_pool){.alloc = *a, .cap = 16};
+    heddle_spin_init(&p->lock);
+    table = heddle_zalloc(a, p->cap, sizeof(struct heddle_chunk *));
+    heddle_store_rlx(&p->table, table); /* not shared yet */
+    return table == NULL ? HEDDLE_ENOMEM : HEDDLE_OK;
+}
+
+void heddle_pool_fini(struct heddle_pool *p)
+{
+    struct heddle_chunk **table = heddle_load_rlx(&p->table);
+
+    if (table == NULL)
+        return;
+    for (uint32_t i = 0; i < p->nchunks; i++) {
+        heddle_free(&p->alloc, table[i]->cell,
+                    HEDDLE_CHUNK * sizeof(struct heddle_cell));
+        heddle_free(&p->alloc, table[i], sizeof(*table[i]));
+    }
+    for (unsigned i = 0; i < p->nold; i++)
+        heddle_free(&p->alloc, p->old[i], (sizeof(*table) * 16) << i);
+    heddle_free(&p->alloc, table, p->cap * sizeof(*table));
+}
+
+/* Room for one more chunk in the table; lock held. */
+static heddle_status pool_grow(struct heddle_pool *p)
+{
+    struct heddle_chunk **table = heddle_load_rlx(&p->table), **bigger;
+
+    if (p->nchunks < p->cap)
+        return HEDDLE_OK;
+    if (p->nold == sizeof(p->old) / sizeof(p->old[0]) ||
+        p->cap >= (UINT32_C(1) << 27) / HEDDLE_CHUNK)
+        return HEDDLE_ENOMEM; /* 2^27 pending tasks */
+    bigger = heddle_zalloc(&p->alloc, 2 * (size_t)p->cap, sizeof(*table));
+    if (bigger == NULL)
+        return HEDDLE_ENOMEM;
+    memcpy(bigger, table, p->cap * sizeof(*table));
+    p->old[p->nold++] = table;
+    p->cap *= 2;
+    /* Publishes the copied entries; pairs with heddle_pool_chunk(). */
+    heddle_store_rel(&p->table, bigger);
+    return HEDDLE_OK;
+}
+
+void heddle_slab_init(struct heddle_slab *s, struct heddle_pool *p)
+{
+    *s = (struct heddle_slab){.pool = p, .id = p->nslabs++};
+}
+
+void heddle_slab_fini(struct heddle_slab *s)
+{
+    if (s->pool != NULL)
+        heddle_free(&s->pool->alloc, s->cand, s->cand_cap * sizeof(*s->cand));
+    s->cand = NULL;
+}
+
+heddle_status heddle_slab_grow(struct heddle_slab *s)
+{
+    struct heddle_pool *p = s->pool;
+    struct heddle_chunk *k = heddle_zalloc(&p->alloc, 1, sizeof(*k));
+    uint32_t first, i;
+    heddle_status st = HEDDLE_ENOMEM;
+
+    if (k == NULL)
+        return HEDDLE_ENOMEM;
+    k->cell = heddle_zalloc_aligned(&p->alloc, HEDDLE_CHUNK, sizeof(*k->cell),
+                                    sizeof(*k->cell));
+    k->slab = s;
+    heddle_spin_lock(&p->lock);
+    if (k->cell != NULL)
+        st = pool_grow(p);
+    if (st != HEDDLE_OK) {
+        heddle_spin_unlock(&p->lock);
+        heddle_free(&p->alloc, k->cell, HEDDLE_CHUNK * sizeof(*k->cell));
+        heddle_free(&p->alloc, k, sizeof(*k));
+        return st;
+    }
+    first = p->nchunks++ * HEDDLE_CHUNK;
+    /* No reader has an index of this chunk before we hand one out. */
+    heddle_load_rlx(&p->table)[first / HEDDLE_CHUNK] = k;
+    heddle_spin_unlock(&p->lock);
+    for (i = HEDDLE_CHUNK; i-- > 0;) {
+        if (first + i == 0)
+            continue; /* index 0 stays unused: 0 means "none" everywhere */
+        k->gen[i] = 1;
+        k->next[i] = s->free;
+        s->free = first + i + 1;
+        heddle_store_rlx(&k->cell[i].succ,
+                         (uint64_t)1 << 32 | HEDDLE_ENDED); /* invariant (3) */
+    }
+    s->ncells += HEDDLE_CHUNK;
+    return HEDDLE_OK;
+}
+
+/* Puts a task's cells into the free list, the first on top (it is the warmest);
+ * a new generation for each. */
+static void slab_free_chain(struct heddle_slab *s, uint32_t index)
+{
+    while (true) {
+        struct heddle_chunk *k = heddle_pool_chunk(s->pool, index);
+        const uint32_t i = index % HEDDLE_CHUNK, further = k->next[i];
+
+        if (++k->gen[i] == 0)
+            k->gen[i] = 1; /* 0 would make a ref of "none" */
+        k->next[i] = s->free;
+        s->free = index + 1;
+        s->in_use--;
+        if (further == 0)
+            return;
+        index = further - 1;
+    }
+}
+
+void heddle_slab_untake(struct heddle_slab *s, struct heddle_cell *c)
+{
+    /* Invariant (3): a collected generation was never seen by anybody. */
+    heddle_store_rlx(&c->succ, (uint64_t)c->gen << 32 | HEDDLE_ENDED);
+    slab_free_chain(s, c->self);
+}
+
+struct heddle_cell *heddle_slab_take_further(struct heddle_slab *s,
+                                             struct heddle_cell *c)
+{
+    struct heddle_cell *f = heddle_slab_take(s);
+    struct heddle_chunk *kc, *kf;
+    uint32_t index;
+
+    if (f == NULL)
+        return NULL;
+    index = f->self;
+    kc = heddle_pool_chunk(s->pool, c->self);
+    kf = heddle_pool_chunk(s->pool, index);
+    kf->next[index % HEDDLE_CHUNK] = kc->next[c->self % HEDDLE_CHUNK];
+    kc->next[c->self % HEDDLE_CHUNK] = index + 1;
+    return f;
+}
+
+void heddle_slab_collect(struct heddle_slab *s)
+{
+    /* Acquire: pairs with returns_push(); the cells are ours again. */
+    uint32_t batch = heddle_xchg_acqrel(&s->returned, 0u);
+
+    while (batch != 0) {
+        struct heddle_cell *c = heddle_pool_cell(s->pool, batch - 1);
+        const uint32_t first = batch - 1;
+
+        batch = c->next;
+        for (uint32_t i = 0, n = c->n; i < n; i++)
+            slab_free_chain(s, c->index[i]);
+        slab_free_chain(s, first);
+    }
+}
+
+heddle_status heddle_returns_init(struct heddle_returns *r,
+                                  struct heddle_pool *p, uint32_t nslabs)
+{
+    r->nslabs = nslabs;
+    r->batch = heddle_zalloc(&p->alloc, nslabs, sizeof(*r->batch));
+    return r->batch == NULL ? HEDDLE_ENOMEM : HEDDLE_OK;
+}
+
+void heddle_returns_fini(struct heddle_returns *r, struct heddle_pool *p)
+{
+    heddle_free(&p->alloc, r->batch, r->nslabs * sizeof(*r->batch));
+    r->batch = NULL;
+}
+
+static void returns_push(struct heddle_pool *p, struct heddle_slab *s,
+                         uint32_t index, uint32_t n)
+{
+    struct heddle_cell *c = heddle_pool_cell(p, index);
+    /* Relaxed: only the value to compare with. */
+    uint32_t head = heddle_load_rlx(&s->returned);
+
+    c->n = n;
+    do
+        c->next = head;
+    /* Publishes the batch and all use of its cells; pairs with collect(). Only
+     * the owner removes, and it removes all, so there is no ABA. */
+    while (!heddle_cas_weak_acqrel(&s->returned, &head, index + 1));
+}
+
+void heddle_returns_flush(struct heddle_returns *r, struct heddle_pool *p)
+{
+    for (uint32_t i = 0; i < r->nslabs; i++) {
+        const uint32_t cell = r->batch[i].cell;
+
+        if (cell == 0)
+            continue;
+        returns_push(p, heddle_pool_chunk(p, cell - 1)->slab, cell - 1,
+                     r->batch[i].n);
+        r->batch[i].cell = 0;
+    }
+}
+
+void heddle_cell_return(struct heddle_returns *r, struct heddle_pool *p,
+                        struct heddle_cell *c)
+{
+    const uint32_t index = c->self;
+    struct heddle_slab *s = heddle_pool_chunk(p, index)->slab;
+    uint32_t *cell = &r->batch[s->id].cell, *n = &r->batch[s->id].n;
+
+    if (*cell == 0) {
+        *cell = index + 1;
+        *n = 0;
+    } else {
+        heddle_pool_cell(p, *cell - 1)->index[(*n)++] = index;
+    }
+    /* Relaxed: a hint; late sight costs the owner a little waiting. */
+    if (*n == HEDDLE_BATCH || heddle_load_rlx(&s->is_hungry) != 0) {
+        returns_push(p, s, *cell - 1, *n);
+        *cell = 0;
+    }
+}

@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""lint_selftest.py ROOT: plants faults and sees that the check scripts notice.
+
+Each case writes a few files over a small clean tree, runs one script there and
+wants a failure that mentions a given text; a case without text wants success.
+"""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(sys.argv[1]).resolve()
+CC = os.environ.get("CC", "cc")
+TOP = "/* SPDX-License-Identifier: BSD-3-Clause */\n/* x: planted. */\n"
+BODY = TOP + "void heddle_x(void)\n{\n    %s;\n}\n"
+HEADER = ("/* SPDX-License-Identifier: BSD-3-Clause */\n#ifndef HEDDLE_X_H\n"
+          "#define HEDDLE_X_H\n\n/* heddle/x.h - planted. */\n%s\n#endif\n")
+API = ("#define HEDDLE_API __attribute__((visibility(\"default\")))\n"
+       "%s\nHEDDLE_API int heddle_x(void);\n")
+CLEAN = {
+    "src/LAYERS": "base :\ntopo : base\ncore : base topo\n",
+    "src/base/x.c": TOP + "int heddle_x(void);\nint heddle_x(void)\n{\n"
+                          "    return 1;\n}\n",
+    "src/core/y.c": TOP + "int heddle_y(void)\n{\n    return 1;\n}\n",
+    "src/base/x.h": HEADER % "int heddle_x(void);\n",
+    "include/heddle/x.h": HEADER % (API % ""),
+    "tests/test.h": HEADER % "",
+}
+
+# script, planted file, its content, text wanted in the output ("": success)
+CASES = [
+    ("layers", "src/base/x.c", TOP, ""),
+    ("layers", "src/LAYERS", "base : core\ncore :\n", "not above it"),
+    ("layers", "src/LAYERS", "base :\nbase :\n", "declared twice"),
+    ("layers", "src/topo/x.c", '#include "core/core.h"\n', "may not include"),
+    ("layers", "src/core/x.c", '#include "topo/bind.h"\n', "topo/topo.h"),
+    ("layers", "src/core/x.c", '#include "topo/topo.h"\n', ""),
+    ("layers", "src/odd/x.c", TOP, "no module"),
+    ("layers", "include/heddle/x.h", "#include <pthread.h>\n", "may not"),
+    ("layers", "examples/x.c", '#include "base/x.h"\n', "private"),
+    ("layers", "tools/x.c", '#include "topo/topo.h"\n', "private"),
+    ("layers", "tests/x.c", '#include "topo/topo.h"\n', ""),
+    ("symbols", "src/base/x.c", TOP, ""),
+    ("symbols", "src/base/x.c", "int heddle_n = 3;\n", "mutable global"),
+    ("symbols", "src/base/x.c", "int heddle_n;\n", "mutable global"),
+    ("symbols", "src/base/x.c", "_Thread_local int heddle_n;\n",
+     "mutable global"),
+    ("symbols", "src/base/x.c",
+     "int heddle_x(void) { static int n; return n++; }\n", "mutable global"),
+    ("symbols", "src/base/x.c", "const char *heddle_t[] = {\"a\"};\n",
+     "mutable global"),
+    ("symbols", "src/base/x.c", "const char *const heddle_t[] = {\"a\"};\n",
+     ""),
+    ("symbols", "src/base/x.c", "int f(void) { return 1; }\n", "prefix"),
+    ("symbols", "src/base/x.c", "int heddle_y(void);\n"
+     "int heddle_x(void) { return heddle_y(); }\n", "'heddle_y' of core"),
+    ("symbols", "src/core/y.c", "int heddle_x(void);\n"
+     "int heddle_y(void) { return heddle_x(); }\n", ""),
+    ("exports", "include/heddle/x.h", HEADER % (API % ""), ""),
+    ("exports", "include/heddle/x.h",
+     HEADER % (API % "HEDDLE_API int heddle_no(int (*f)(int));"),
+     "heddle_no is declared but not exported"),
+    ("exports", "include/heddle/x.h", HEADER % (API % "int heddle_y(void);"),
+     "heddle_y lacks HEDDLE_API"),
+    ("exports", "src/base/x.c", "int heddle_x(void) { return 1; }\n"
+     "HEDDLE_API int heddle_z(void) { return 1; }\n",
+     "heddle_z is exported but not declared"),
+    ("headers", "src/base/x.h", HEADER % "", ""),
+    ("headers", "src/base/x.h", HEADER % "size_t heddle_n(void);", "alone"),
+    ("headers", "include/heddle/x.h", HEADER % "int heddle_n(int class);",
+     "c++17"),
+    ("style", "src/base/x.c", BODY % "a->free(a), heddle_free(\"exit()\")", ""),
+    ("style", "src/base/alloc.c", BODY % "free(p)", ""),
+    ("style", "src/base/x.c", BODY % "fprintf(stderr, s)", "stderr"),
+    ("style", "src/base/x.c", BODY % "atomic_thread_fence(o)", "fence"),
+    ("style", "src/base/x.c", BODY % "volatile int i", "volatile"),
+    ("style", "src/base/x.c", BODY % "__asm__ volatile(\"\")", ""),
+    ("style", "src/base/x.c", TOP + "#if HEDDLE_WITH_CUDA\n#endif\n", "#if"),
+    ("style", "src/base/x.c", TOP + '#include "heddle_config.h"\n',
+     "registries"),
+    ("style", "src/base/x.c", TOP + '#include "heddle_config.h"\n'
+     '#include "base/x.def"\nint x[] = {HEDDLE_WITH_CUDA};\n', ""),
+    ("style", "src/base/x.c", TOP + "/* TO" "DO */\n", "finish it"),
+    ("style", "src/base/x.c", "int x;\n", "SPDX"),
+    ("style", "src/base/x.c", TOP.split("\n")[0] + "\nint x;\n", "file-top"),
+    ("style", "src/base/x.c", TOP + "int x; \n", "blank"),
+    ("style", "src/base/x.c", TOP + "\tint x;\n", "tab"),
+    ("style", "src/base/x.c", BODY % ("a;\n    " * 100), ""),
+    ("style", "src/base/x.c", BODY % ("a;\n    " * 160), "lines"),
+    ("style", "src/base/x.c", TOP + "int x;\n" * 1000, "over 1000"),
+] + [("style", "src/base/x.c", BODY % (name + "(p)"), name) for name in
+     "strcpy strcat sprintf gets atoi rand abort exit printf malloc calloc "
+     "realloc free getenv".split()]
+
+
+def write(tree, files):
+    for name, text in files.items():
+        path = tree / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def build(tree):
+    """Objects, a compile_commands.json and a library, without CMake."""
+    entries, objects = [], []
+    for source in sorted((tree / "src").rglob("*.c")):
+        obj = source.with_suffix(".o")
+        command = f"{CC} -fPIC -w -fvisibility=hidden -o {obj} -c {source}"
+        if source.parent.name == "base":
+            command += f" -include {tree}/include/heddle/x.h"
+        subprocess.run(command.split(), check=True)
+        entries.append({"directory": str(tree), "command": command,
+                        "file": str(source), "output": str(obj)})
+        objects.append(str(obj))
+    (tree / "compile_commands.json").write_text(json.dumps(entries))
+    subprocess.run([CC, "-shared", "-o", str(tree / "x.so"), *objects],
+                   check=True)
+
+
+def run(tree, script):
+    python = [sys.executable]
+    command = {
+        "layers": python + ["scripts/check_layers.py"],
+        "style": python + ["scripts/check_style.py"],
+        "symbols": python + ["scripts/check_symbols.py", "."],
+        "exports": python + ["scripts/check_exports.py", "x.so"],
+        "headers": ["sh", "scripts/check_headers.sh"],
+    }[script]
+    return subprocess.run(command, cwd=tree, capture_output=True, text=True)
+
+
+def main():
+    bad = 0
+    for script, name, text, wanted in CASES:
+        with tempfile.TemporaryDirectory() as tmp:
+            tree = pathlib.Path(tmp).resolve() / "tree"
+            write(tree, CLEAN)
+            shutil.copytree(ROOT / "scripts", tree / "scripts")
+            write(tree, {name: text})
+            if script in ("symbols", "exports"):
+                build(tree)
+            got = run(tree, script)
+            out = got.stdout + got.stderr
+            good = got.returncode == 1 and wanted in out if wanted \
+                else got.returncode == 0
+            if not good:
+                bad += 1
+                print(f"check_{script}, {name} = {text[-60:]!r}:\n"
+                      f"  wanted {wanted or 'success'!r}, got status "
+                      f"{got.returncode} and: {out}")
+    print(f"{len(CASES)} planted cases, {bad} wrong")
+    return bad != 0
+
+
+sys.exit(main())
