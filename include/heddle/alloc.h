@@ -16,7 +16,8 @@ extern "C" {
 
 struct heddle_allocator {
     /* Required. `bytes` > 0, `align` a power of two. NULL: no memory, which is
-     * an ordinary answer. May be called from any thread at any time. */
+     * an ordinary answer. May be called from any thread at any time, also
+     * while Heddle holds a lock: it must not call Heddle. */
     void *(*alloc)(void *user, size_t bytes, size_t align);
 
     /* Required. `bytes` is what alloc() was asked for. */

@@ -150,29 +150,49 @@ static bool park_take(struct park_world *w)
     return taken < made && heddle_cas_acqrel(&w->taken, &taken, taken + 1);
 }
 
-/* One round of a worker that is out of work: look, announce, look, sleep. */
-static void park_consume(unsigned thread)
+/* A worker: looks (spinning), announces, looks again, sleeps. Each phase is an
+ * operation of its own, because what is over need not be remembered. */
+enum park_phase {
+    SPIN,
+    LOOK,
+    SPIN_END,
+    PREPARE,
+    LAST_LOOK,
+    CANCEL,
+    COMMIT
+};
+
+static enum park_phase park_consume(unsigned thread, enum park_phase phase)
 {
     struct park_world *w = park_world();
+    struct model_thread *t = model_self();
     bool found;
 
-    if (park_run.has_spinners) {
-        heddle_add_acqrel(&w->p.nspinning, 1u);
+    switch (phase) {
+    case SPIN:
+        if (park_run.has_spinners)
+            heddle_add_acqrel(&w->p.nspinning, 1u);
+        return LOOK;
+    case LOOK:
         found = park_take(w);
+        t->own = found;
+        if (park_run.has_spinners)
+            return SPIN_END;
+        return found ? SPIN : PREPARE;
+    case SPIN_END:
         /* The last one to find work calls the next. */
+        found = t->own != 0;
         if (heddle_sub_acqrel(&w->p.nspinning, 1u) == 1 && found &&
             heddle_load_rlx(&w->p.nparked) != 0)
             heddle_park_wake_one(&w->p);
-    } else {
-        found = park_take(w);
+        t->own = 0;
+        return found ? SPIN : PREPARE;
+    case PREPARE: park_run.code.prepare(&w->p, thread); return LAST_LOOK;
+    case LAST_LOOK: return park_take(w) ? CANCEL : COMMIT;
+    case CANCEL: heddle_park_cancel(&w->p, thread); return SPIN;
+    case COMMIT: heddle_park_commit(&w->p, thread, 0); return SPIN;
     }
-    if (found)
-        return;
-    park_run.code.prepare(&w->p, thread);
-    if (park_take(w))
-        heddle_park_cancel(&w->p, thread);
-    else
-        heddle_park_commit(&w->p, thread, 0);
+    return SPIN;
 }
 
 static void park_op(unsigned thread)
@@ -180,7 +200,7 @@ static void park_op(unsigned thread)
     if (thread < park_run.nproducers)
         park_produce(thread);
     else
-        park_consume(thread);
+        model_self()->op = park_consume(thread, model_self()->op);
 }
 
 static void park_check_counts(const struct park_world *w)

@@ -12,7 +12,7 @@
  *   slow.c     what only some tasks need                 workers
  *   scope.c    children of a running task                workers
  *   gang.c     several workers in one task               workers
- *   graph.c    recorded regions                          any
+ *   graph_*.c  recorded regions                          any
  *   event.c, group.c, handle.c, ctx.c                    the public objects
  *
  * Threads and slots. A context has nworkers slots. Slot 0 is taken by whichever
@@ -74,8 +74,28 @@ struct heddle_kinfo {
     struct heddle_kinfo *next;
 };
 
+/*
+ * Public objects that may outlive their context: events, groups, graphs. The
+ * context lists them and tells them when it goes (ctx becomes NULL; public calls
+ * then return HEDDLE_ESTATE).
+ */
+struct heddle_object {
+    heddle_ctx *ctx; /* NULL: gone */
+    struct heddle_object *prev, *next; /* guarded by ctx->event_lock */
+    struct heddle_allocator alloc;
+    unsigned kind;
+};
+
+/* What to do when the context goes. */
+enum heddle_object_kind { OBJECT_EVENT, OBJECT_GROUP, OBJECT_GRAPH };
+
+void heddle_object_add(heddle_ctx *ctx, struct heddle_object *o,
+                       enum heddle_object_kind kind);
+/* The last reference is gone: takes it off the list. */
+void heddle_object_remove(struct heddle_object *o);
+
 struct heddle_group {
-    heddle_ctx *ctx;
+    struct heddle_object obj; /* first */
     _Atomic uint32_t refs; /* the user's, and one per task */
     _Atomic uint32_t is_cancelled;
     _Atomic int64_t pending;
@@ -83,7 +103,7 @@ struct heddle_group {
 };
 
 struct heddle_event {
-    heddle_ctx *ctx; /* NULL: gone */
+    struct heddle_object obj; /* first */
     _Atomic uint32_t refs;
     _Atomic uint32_t users; /* of these, the program's */
     _Atomic int status;  /* HEDDLE_AGAIN until complete */
@@ -123,7 +143,7 @@ struct task_ext {
 _Static_assert(sizeof(struct task_ext) <= sizeof(struct heddle_cell),
                "fits a cell");
 
-struct heddle_node; /* a task of a graph in flight: graph.c */
+struct heddle_node; /* a task of a graph in flight: graph.h */
 
 struct heddle_scope {
     heddle_ctx *ctx;
@@ -206,6 +226,8 @@ struct worker {
     struct heddle_thread thread;
     bool has_thread;
     bool is_spinning;
+    bool was_woken;  /* and has found no task since */
+    bool has_pushed; /* since somebody looked: its own queue is not empty */
 
     struct submitter sub;
 
@@ -276,6 +298,7 @@ struct heddle_ctx {
     struct heddle_error error; /* the first failure since the last wait */
     heddle_status waited;      /* what the next wait returns */
     struct heddle_mutex event_lock;
+    struct heddle_object *objects;
     uint32_t event_walk; /* number of the last search for a cycle */
     _Atomic uint64_t progress_seen;
 };
@@ -431,7 +454,14 @@ heddle_status heddle_submit_undo(heddle_ctx *ctx, struct submission *s,
 heddle_status heddle_submit_reserve(heddle_ctx *ctx, struct submitter *sub,
                                     unsigned nops);
 /* HEDDLE_ESTATE: the context is being destroyed; the lock is not held then. */
-heddle_status heddle_submit_lock(heddle_ctx *ctx);
+static inline heddle_status heddle_submit_lock(heddle_ctx *ctx)
+{
+    heddle_spin_lock(&ctx->submit_lock);
+    if (HEDDLE_LIKELY(!ctx->is_closing))
+        return HEDDLE_OK;
+    heddle_spin_unlock(&ctx->submit_lock);
+    return HEDDLE_ESTATE;
+}
 static inline void heddle_submit_unlock(heddle_ctx *ctx)
 {
     heddle_spin_unlock(&ctx->submit_lock);
@@ -487,6 +517,8 @@ void heddle_unit_unref(heddle_handle *h);
 /* Frees a unit that nobody refers to any more. */
 void heddle_unit_free(heddle_handle *h);
 void heddle_grant_run(struct worker *w, struct heddle_cell *c);
+/* Forgets what was acquired and never released; the context ends. */
+void heddle_grants_drop(heddle_ctx *ctx);
 
 /* --- event.c, group.c ---------------------------------------------------- */
 
@@ -499,8 +531,14 @@ void heddle_event_finish(heddle_event *e, heddle_status st);
 void heddle_event_follow(heddle_event *e, heddle_event *const *pred, size_t n);
 heddle_status heddle_event_adopt(heddle_ctx *ctx, heddle_event **e_out);
 void heddle_group_task_end(heddle_group *g, heddle_status st);
+/* The context goes: its events, groups and graphs learn it. */
+void heddle_objects_orphan(heddle_ctx *ctx);
 
-/* --- graph.c ------------------------------------------------------------- */
+/* --- graph_*.c ----------------------------------------------------------- */
+
+/* In heddle_exec.arg_bytes of a node: ask heddle_node_arg_bytes(). */
+#define NODE_ARG UINT32_MAX
+uint32_t heddle_node_arg_bytes(const struct heddle_exec *x);
 
 struct heddle_sched_task *heddle_node_run(struct worker *w,
                                           struct heddle_sched_task *t);

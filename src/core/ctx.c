@@ -326,6 +326,8 @@ static void ctx_free(heddle_ctx *ctx)
 
     if (ctx->worker != NULL)
         ctx_stop(ctx);
+    heddle_objects_orphan(ctx);
+    heddle_grants_drop(ctx);
     ctx_bury(ctx);
     heddle_registry_fini(&ctx->reg);
     if (ctx->sched_self != NULL) {

@@ -36,6 +36,7 @@ void heddle_engine_push(struct worker *w, struct heddle_sched_task *t)
     heddle_ctx *ctx = w->ctx;
 
     ctx->sched->push(ctx->sched_self, t, w->pusher);
+    w->has_pushed = true;
     heddle_park_ring(&ctx->park, w->id);
 }
 
@@ -79,8 +80,10 @@ static inline struct heddle_sched_task *engine_release(struct worker *w,
         has_pushed = true;
         keep = NULL;
     }
-    if (has_pushed)
+    if (has_pushed) {
+        w->has_pushed = true;
         heddle_park_ring(&ctx->park, w->id);
+    }
     return keep;
 }
 
@@ -95,7 +98,7 @@ struct heddle_sched_task *heddle_engine_end(struct worker *w,
     struct heddle_scope *scope = c->scope;
     const bool is_counted = (c->flags & TASK_LOOSE) == 0;
 
-    heddle_cell_return(&w->returns, &w->ctx->pool, c);
+    heddle_cell_return(&w->returns, c);
     if (HEDDLE_LIKELY(scope == NULL)) {
         if (HEDDLE_LIKELY(is_counted))
             /* Release: invariant (2); pairs with heddle_ctx_is_quiet(). */
@@ -201,7 +204,7 @@ static void engine_spin_begin(struct worker *w)
         return;
     w->is_spinning = true;
     w->last = 0;
-    heddle_returns_flush(&w->returns, &ctx->pool);
+    heddle_returns_flush(&w->returns);
     heddle_add_acqrel(&ctx->park.nspinning, 1u);
     heddle_ctx_signal(ctx); /* perhaps this was the last task */
     if (heddle_trace_is_on(w->lane, HEDDLE_TRACE_STATE))
@@ -255,7 +258,8 @@ static struct heddle_sched_task *engine_park(struct worker *w, stop_fn stop,
     heddle_park_prepare(&ctx->park, w->id);
     t = engine_pop(w);
     if (t != NULL || stop(arg) || heddle_load_rlx(&ctx->gang) != NULL) {
-        if (!heddle_park_cancel(&ctx->park, w->id) && t != NULL)
+        /* Woken meanwhile, perhaps for other work: pass it on. */
+        if (!heddle_park_cancel(&ctx->park, w->id))
             heddle_park_wake_one(&ctx->park);
         return t;
     }
@@ -265,6 +269,7 @@ static struct heddle_sched_task *engine_park(struct worker *w, stop_fn stop,
     heddle_park_commit(&ctx->park, w->id, timeout_ns);
     if (heddle_trace_is_on(w->lane, HEDDLE_TRACE_BLOCK))
         heddle_trace_state(w->lane, HEDDLE_LOG_WAKE, heddle_ticks(), 0);
+    w->was_woken = true;
     engine_spin_begin(w); /* if it finds work, it calls the next */
     return NULL;
 }
@@ -329,6 +334,7 @@ static bool engine_loop(struct worker *w, stop_fn stop, void *arg,
         }
         while (t != NULL) {
             engine_spin_end(w, true);
+            w->was_woken = false;
             since = 0;
             heddle_engine_run(w, t);
             if (++n % STOP_EVERY == 0 || heddle_load_rlx(&ctx->gang) != NULL)
@@ -340,7 +346,9 @@ static bool engine_loop(struct worker *w, stop_fn stop, void *arg,
             break;
         }
     }
-    engine_spin_end(w, false);
+    /* Who leaves after a call that it did not answer passes it on. */
+    engine_spin_end(w, w->was_woken);
+    w->was_woken = false;
     return ok;
 }
 
@@ -371,7 +379,7 @@ void *heddle_worker_main(void *arg)
     heddle_store_rlx(&w->self, (uintptr_t)pthread_self());
     heddle_trace_lane_touch(w->lane);
     (void)engine_loop(w, worker_stop, w->ctx, 0, true);
-    heddle_returns_flush(&w->returns, &w->ctx->pool);
+    heddle_returns_flush(&w->returns);
     return NULL;
 }
 
@@ -392,6 +400,7 @@ void heddle_master_unlock(heddle_ctx *ctx)
     struct worker *w = &ctx->worker[0];
 
     w->last = 0;
+    heddle_store_rlx(&w->is_busy, 0u);
     heddle_store_rlx(&w->self, (uintptr_t)0);
     heddle_spin_unlock(&ctx->master);
 }
@@ -449,7 +458,7 @@ bool heddle_ctx_help(heddle_ctx *ctx, stop_fn stop, void *arg,
         w = heddle_master_trylock(ctx);
         if (w != NULL) {
             (void)engine_loop(w, stop, arg, deadline_ns, false);
-            heddle_returns_flush(&w->returns, &ctx->pool);
+            heddle_returns_flush(&w->returns);
             heddle_master_unlock(ctx);
             heddle_ctx_signal(ctx); /* another may take the slot */
         } else {
@@ -474,10 +483,15 @@ bool heddle_ctx_is_quiet(heddle_ctx *ctx)
 
 bool heddle_ctx_is_stuck(heddle_ctx *ctx)
 {
-    for (unsigned i = 0; i < ctx->nworkers; i++)
+    const uintptr_t me = (uintptr_t)pthread_self();
+
+    for (unsigned i = 0; i < ctx->nworkers; i++) {
+        const struct worker *w = &ctx->worker[i];
+
         /* Relaxed: only a guess is needed, the caller asks again. */
-        if (heddle_load_rlx(&ctx->worker[i].is_busy) != 0)
+        if (heddle_load_rlx(&w->is_busy) != 0 && heddle_load_rlx(&w->self) != me)
             return false;
+    }
     return true;
 }
 
@@ -489,7 +503,7 @@ void heddle_engine_finish_foreign(heddle_ctx *ctx, struct heddle_cell *c,
 
     heddle_spin_lock(&ctx->foreign_lock);
     t = heddle_engine_finish(w, c, st);
-    heddle_returns_flush(&w->returns, &ctx->pool);
+    heddle_returns_flush(&w->returns);
     heddle_spin_unlock(&ctx->foreign_lock);
     if (t != NULL)
         heddle_engine_push_foreign(ctx, t);

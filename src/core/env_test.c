@@ -38,12 +38,17 @@ TEST(list_is_complete)
 
 TEST(nothing_set_changes_nothing)
 {
-    static const struct heddle_ctx_opts zero = {.size = sizeof(zero)};
     struct heddle_ctx_opts o;
 
     clear_all();
     o = apply(HEDDLE_OK);
-    CHECK_EQ(memcmp(&o, &zero, sizeof(o)), 0);
+    CHECK_EQ(o.size, sizeof(o));
+    CHECK(o.nworkers == 0 && o.stack_bytes == 0 && o.spin_us == 0);
+    CHECK(o.window == 0 && o.memory_budget == 0 && o.watchdog_ms == 0);
+    CHECK(o.sched == NULL && o.log_path == NULL && o.model_dir == NULL);
+    CHECK(o.bind == HEDDLE_DEFAULT && o.helps == HEDDLE_DEFAULT);
+    CHECK(o.log == HEDDLE_DEFAULT && o.log_level == 0);
+    CHECK(o.check == HEDDLE_DEFAULT && o.models == HEDDLE_DEFAULT);
 }
 
 TEST(all_kinds)

@@ -23,7 +23,7 @@ static heddle_status event_new(heddle_ctx *ctx, heddle_event **e_out)
 
     if (e == NULL)
         return heddle_fail(ctx, HEDDLE_ENOMEM, "no memory for an event");
-    e->ctx = ctx;
+    heddle_object_add(ctx, &e->obj, OBJECT_EVENT);
     heddle_store_rlx(&e->refs, 1u); /* not shared yet */
     heddle_store_rlx(&e->users, 1u);
     heddle_store_rlx(&e->status, (int)HEDDLE_AGAIN);
@@ -40,7 +40,7 @@ heddle_status heddle_event_create(heddle_ctx *ctx, heddle_event **e_out)
 {
     struct submission s = {.flags = TASK_LOOSE};
     struct heddle_cell *c;
-    heddle_event *e;
+    heddle_event *e = NULL;
     heddle_status st;
 
     HEDDLE_CHECK(ctx != NULL && e_out != NULL);
@@ -60,7 +60,7 @@ heddle_status heddle_event_create(heddle_ctx *ctx, heddle_event **e_out)
         heddle_submit_unlock(ctx);
     }
     if (st != HEDDLE_OK) {
-        heddle_free(&ctx->alloc, e, sizeof(*e));
+        heddle_event_drop(e);
         return st == HEDDLE_ENOMEM
                    ? heddle_fail(ctx, st, "no memory for an event")
                    : st;
@@ -72,7 +72,7 @@ heddle_status heddle_event_create(heddle_ctx *ctx, heddle_event **e_out)
 /* One of the completions a manual event waits for. */
 static void event_arrive(heddle_event *e, heddle_status st)
 {
-    heddle_ctx *ctx = e->ctx;
+    heddle_ctx *ctx = e->obj.ctx;
     int none = 0;
 
     if (st < HEDDLE_OK)
@@ -87,16 +87,16 @@ static void event_drop_preds(heddle_event *e)
     heddle_event **pred;
     uint32_t n, cap;
 
-    heddle_mutex_lock(&e->ctx->event_lock);
+    heddle_mutex_lock(&e->obj.ctx->event_lock);
     pred = e->pred;
     n = e->npreds;
     cap = e->pred_cap;
     e->pred = NULL;
     e->npreds = e->pred_cap = 0;
-    heddle_mutex_unlock(&e->ctx->event_lock);
+    heddle_mutex_unlock(&e->obj.ctx->event_lock);
     for (uint32_t i = 0; i < n; i++)
         heddle_event_drop(pred[i]);
-    heddle_free(&e->ctx->alloc, pred, cap * sizeof(*pred));
+    heddle_free(&e->obj.alloc, pred, cap * sizeof(*pred));
 }
 
 heddle_event *heddle_event_hold(heddle_event *e)
@@ -107,8 +107,14 @@ heddle_event *heddle_event_hold(heddle_event *e)
 
 void heddle_event_drop(heddle_event *e)
 {
-    if (heddle_sub_acqrel(&e->refs, 1u) == 1)
-        heddle_free(&e->ctx->alloc, e, sizeof(*e));
+    struct heddle_allocator a;
+
+    if (heddle_sub_acqrel(&e->refs, 1u) != 1)
+        return;
+    heddle_object_remove(&e->obj);
+    a = e->obj.alloc;
+    heddle_free(&a, e->pred, e->pred_cap * sizeof(*e->pred));
+    heddle_free(&a, e, sizeof(*e));
 }
 
 heddle_event *heddle_event_ref(heddle_event *e)
@@ -124,10 +130,10 @@ static bool event_say(heddle_event *e)
 {
     bool is_first;
 
-    heddle_mutex_lock(&e->ctx->event_lock);
+    heddle_mutex_lock(&e->obj.ctx->event_lock);
     is_first = e->is_manual && !e->is_said;
     e->is_said = true;
-    heddle_mutex_unlock(&e->ctx->event_lock);
+    heddle_mutex_unlock(&e->obj.ctx->event_lock);
     return is_first;
 }
 
@@ -136,7 +142,8 @@ void heddle_event_unref(heddle_event *e)
     if (e == NULL)
         return;
     /* Invariant (3). */
-    if (heddle_sub_acqrel(&e->users, 1u) == 1 && e->is_manual && event_say(e))
+    if (heddle_sub_acqrel(&e->users, 1u) == 1 && e->is_manual &&
+        e->obj.ctx != NULL && event_say(e))
         event_arrive(e, HEDDLE_ECANCELED);
     heddle_event_drop(e);
 }
@@ -146,7 +153,7 @@ void heddle_event_finish(heddle_event *e, heddle_status st)
     /* Release: what the task wrote; pairs with poll and wait. */
     heddle_store_rel(&e->status, (int)st);
     event_drop_preds(e);
-    heddle_ctx_signal(e->ctx);
+    heddle_ctx_signal(e->obj.ctx);
     heddle_event_drop(e);
 }
 
@@ -158,12 +165,12 @@ static heddle_status event_reserve(heddle_event *e, uint32_t n)
 
     if (cap <= e->pred_cap)
         return HEDDLE_OK;
-    p = heddle_zalloc(&e->ctx->alloc, cap, sizeof(*p));
+    p = heddle_zalloc(&e->obj.alloc, cap, sizeof(*p));
     if (p == NULL)
         return HEDDLE_ENOMEM;
     for (uint32_t i = 0; i < e->npreds; i++)
         p[i] = e->pred[i];
-    heddle_free(&e->ctx->alloc, e->pred, e->pred_cap * sizeof(*p));
+    heddle_free(&e->obj.alloc, e->pred, e->pred_cap * sizeof(*p));
     e->pred = p;
     e->pred_cap = cap;
     return HEDDLE_OK;
@@ -171,12 +178,12 @@ static heddle_status event_reserve(heddle_event *e, uint32_t n)
 
 void heddle_event_follow(heddle_event *e, heddle_event *const *pred, size_t n)
 {
-    heddle_mutex_lock(&e->ctx->event_lock);
+    heddle_mutex_lock(&e->obj.ctx->event_lock);
     /* Without memory a cycle through this task goes unseen; no more. */
     if (n != 0 && event_reserve(e, (uint32_t)n) == HEDDLE_OK)
         for (size_t i = 0; i < n; i++)
             e->pred[e->npreds++] = heddle_event_hold(pred[i]);
-    heddle_mutex_unlock(&e->ctx->event_lock);
+    heddle_mutex_unlock(&e->obj.ctx->event_lock);
 }
 
 /* Does `from` wait for `to`? Depth is bounded by the number of events; the mark
@@ -227,8 +234,10 @@ heddle_status heddle_event_after(heddle_event *e, heddle_event *pred)
     heddle_ctx *ctx;
     int64_t missing;
 
-    HEDDLE_CHECK(e != NULL && pred != NULL && e->ctx == pred->ctx);
-    ctx = e->ctx;
+    HEDDLE_CHECK(e != NULL && pred != NULL && e->obj.ctx == pred->obj.ctx);
+    ctx = e->obj.ctx;
+    if (ctx == NULL)
+        return HEDDLE_ESTATE;
     if (!e->is_manual)
         return heddle_fail(ctx, HEDDLE_ESTATE,
                            "an event of a task waits for what the task does");
@@ -263,8 +272,10 @@ heddle_status heddle_event_after(heddle_event *e, heddle_event *pred)
 heddle_status heddle_event_complete(heddle_event *e, heddle_status st)
 {
     HEDDLE_CHECK(e != NULL && st <= HEDDLE_OK);
+    if (e->obj.ctx == NULL)
+        return HEDDLE_ESTATE;
     if (!event_say(e))
-        return heddle_fail(e->ctx, HEDDLE_ESTATE,
+        return heddle_fail(e->obj.ctx, HEDDLE_ESTATE,
                            "the event is complete already, or a task's");
     event_arrive(e, st);
     return HEDDLE_OK;
@@ -292,10 +303,65 @@ heddle_status heddle_event_wait(heddle_event *e, uint64_t timeout_ns)
     HEDDLE_CHECK(e != NULL);
     if (event_is_done(e))
         return heddle_event_poll(e);
-    w = heddle_ctx_self(e->ctx);
+    if (e->obj.ctx == NULL)
+        return HEDDLE_ESTATE;
+    w = heddle_ctx_self(e->obj.ctx);
     /* Inside of a task the event may be behind that very task: then it never
      * comes, and only the watchdog can say so. */
     ok = w != NULL ? heddle_engine_help(w, event_is_done, e, deadline)
-                   : heddle_ctx_help(e->ctx, event_is_done, e, deadline);
+                   : heddle_ctx_help(e->obj.ctx, event_is_done, e, deadline);
     return ok ? heddle_event_poll(e) : HEDDLE_ETIMEDOUT;
+}
+
+/* --- objects that may outlive their context -------------------------------- */
+
+void heddle_object_add(heddle_ctx *ctx, struct heddle_object *o,
+                       enum heddle_object_kind kind)
+{
+    o->ctx = ctx;
+    o->alloc = ctx->alloc;
+    o->kind = kind;
+    o->prev = NULL;
+    heddle_mutex_lock(&ctx->event_lock);
+    o->next = ctx->objects;
+    if (o->next != NULL)
+        o->next->prev = o;
+    ctx->objects = o;
+    heddle_mutex_unlock(&ctx->event_lock);
+}
+
+void heddle_object_remove(struct heddle_object *o)
+{
+    heddle_ctx *ctx = o->ctx;
+
+    if (ctx == NULL)
+        return;
+    heddle_mutex_lock(&ctx->event_lock);
+    if (o->prev != NULL)
+        o->prev->next = o->next;
+    else
+        ctx->objects = o->next;
+    if (o->next != NULL)
+        o->next->prev = o->prev;
+    heddle_mutex_unlock(&ctx->event_lock);
+}
+
+void heddle_objects_orphan(heddle_ctx *ctx)
+{
+    while (ctx->objects != NULL) {
+        struct heddle_object *o = ctx->objects;
+        heddle_event *e = (heddle_event *)(void *)o; /* obj comes first */
+
+        ctx->objects = o->next;
+        if (o->next != NULL)
+            o->next->prev = NULL;
+        o->ctx = NULL;
+        o->prev = o->next = NULL;
+        /* The cell of a manual event goes with the context. */
+        if (o->kind == OBJECT_EVENT && e->is_manual &&
+            heddle_load_acq(&e->status) == HEDDLE_AGAIN) {
+            heddle_store_rel(&e->status, (int)HEDDLE_ECANCELED);
+            heddle_event_drop(e);
+        }
+    }
 }

@@ -16,7 +16,7 @@ heddle_status heddle_group_create(heddle_ctx *ctx, heddle_group **g_out)
     g = heddle_zalloc(&ctx->alloc, 1, sizeof(*g));
     if (g == NULL)
         return heddle_fail(ctx, HEDDLE_ENOMEM, "no memory for a group");
-    g->ctx = ctx;
+    heddle_object_add(ctx, &g->obj, OBJECT_GROUP);
     heddle_store_rlx(&g->refs, 1u); /* not shared yet */
     *g_out = g;
     return HEDDLE_OK;
@@ -24,13 +24,18 @@ heddle_status heddle_group_create(heddle_ctx *ctx, heddle_group **g_out)
 
 void heddle_group_unref(heddle_group *g)
 {
-    if (g != NULL && heddle_sub_acqrel(&g->refs, 1u) == 1)
-        heddle_free(&g->ctx->alloc, g, sizeof(*g));
+    struct heddle_allocator a;
+
+    if (g == NULL || heddle_sub_acqrel(&g->refs, 1u) != 1)
+        return;
+    heddle_object_remove(&g->obj);
+    a = g->obj.alloc;
+    heddle_free(&a, g, sizeof(*g));
 }
 
 void heddle_group_task_end(heddle_group *g, heddle_status st)
 {
-    heddle_ctx *ctx = g->ctx;
+    heddle_ctx *ctx = g->obj.ctx;
     int none = 0;
 
     if (st != HEDDLE_OK)
@@ -61,9 +66,11 @@ heddle_status heddle_group_wait(heddle_group *g, uint64_t timeout_ns)
     bool ok;
 
     HEDDLE_CHECK(g != NULL);
-    w = heddle_ctx_self(g->ctx);
+    if (g->obj.ctx == NULL)
+        return HEDDLE_ESTATE;
+    w = heddle_ctx_self(g->obj.ctx);
     ok = w != NULL ? heddle_engine_help(w, group_is_done, g, deadline)
-                   : heddle_ctx_help(g->ctx, group_is_done, g, deadline);
+                   : heddle_ctx_help(g->obj.ctx, group_is_done, g, deadline);
     if (!ok)
         return HEDDLE_ETIMEDOUT;
     return (heddle_status)atomic_exchange_explicit(&g->status, 0,

@@ -229,15 +229,6 @@ heddle_status heddle_handle_set_name(heddle_handle *h, const char *name)
     return HEDDLE_OK;
 }
 
-heddle_status heddle_handle_set_reduction(heddle_handle *h,
-                                          const struct heddle_reduction *r)
-{
-    HEDDLE_CHECK(h != NULL && r != NULL && r->init != NULL &&
-                 r->combine != NULL);
-    h->extra.reduction = *r;
-    return HEDDLE_OK;
-}
-
 const struct heddle_layout *heddle_handle_get_layout(const heddle_handle *h)
 {
     return h == NULL ? NULL : &h->layout;
@@ -282,6 +273,17 @@ static void grant_free(heddle_ctx *ctx, struct grant *g)
     heddle_free(&ctx->alloc, g, sizeof(*g));
 }
 
+void heddle_grants_drop(heddle_ctx *ctx)
+{
+    for (heddle_handle *h = ctx->reg.units; h != NULL; h = h->next)
+        while (h->extra.acquired != NULL) {
+            struct grant *g = h->extra.acquired;
+
+            h->extra.acquired = g->next;
+            grant_free(ctx, g);
+        }
+}
+
 void heddle_grant_run(struct worker *w, struct heddle_cell *c)
 {
     heddle_ctx *ctx = w->ctx;
@@ -300,10 +302,13 @@ void heddle_grant_run(struct worker *w, struct heddle_cell *c)
     fn = g->is_async ? g->fn : NULL;
     user = g->user;
     if (st == HEDDLE_OK) {
+        /* heddle_wait() waits for the grant, not for the release. */
+        c->flags |= TASK_LOOSE;
         heddle_spin_lock(&g->unit->extra.lock);
         g->next = g->unit->extra.acquired;
         g->unit->extra.acquired = g;
         heddle_spin_unlock(&g->unit->extra.lock);
+        heddle_store_rel(&w->done, heddle_load_rlx(&w->done) + 1);
     }
     if (!g->is_async) {
         /* Release: ptr and what tasks wrote; the waiter may free g now if it
@@ -377,7 +382,7 @@ heddle_status heddle_handle_acquire(heddle_handle *h, enum heddle_mode mode,
 {
     heddle_status st;
     heddle_ctx *ctx;
-    struct grant *g;
+    struct grant *g = NULL;
 
     HEDDLE_CHECK(h != NULL);
     ctx = handle_ctx(h);
@@ -408,7 +413,7 @@ heddle_status heddle_handle_acquire_async(heddle_handle *h,
                                           heddle_acquired_fn fn, void *user)
 {
     heddle_status st;
-    struct grant *g;
+    struct grant *g = NULL;
 
     HEDDLE_CHECK(fn != NULL);
     HEDDLE_TRY(grant_new(h, mode, &g));

@@ -227,7 +227,7 @@ heddle_status heddle_exec_submit(struct heddle_exec *x,
     if (x->slow != NULL && x->slow->check != NULL)
         heddle_check_lend(x, false);
     while (s.sub->slab.in_use > SCOPE_WINDOW) {
-        heddle_returns_flush(&x->worker->returns, &x->ctx->pool);
+        heddle_returns_flush(&x->worker->returns);
         heddle_slab_collect(&s.sub->slab);
         if (s.sub->slab.in_use > SCOPE_WINDOW && !heddle_engine_step(x->worker))
             break;

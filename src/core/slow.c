@@ -623,12 +623,14 @@ unsigned heddle_exec_noperands(struct heddle_exec *x)
 
 const void *heddle_exec_arg(struct heddle_exec *x)
 {
-    return x == NULL || x->arg_bytes == 0 ? NULL : x->arg;
+    return heddle_exec_arg_bytes(x) == 0 ? NULL : x->arg;
 }
 
 size_t heddle_exec_arg_bytes(struct heddle_exec *x)
 {
-    return x == NULL ? 0 : x->arg_bytes;
+    if (x == NULL)
+        return 0;
+    return x->arg_bytes == NODE_ARG ? heddle_node_arg_bytes(x) : x->arg_bytes;
 }
 
 void *heddle_exec_scratch(struct heddle_exec *x)

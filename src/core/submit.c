@@ -143,12 +143,12 @@ static heddle_status submit_check_opts(heddle_ctx *ctx,
         return heddle_fail(ctx, HEDDLE_EINVAL,
                            "kernel %s: nafter without events", kernel);
     for (size_t i = 0; i < o->nafter; i++)
-        if (o->after[i] == NULL || o->after[i]->ctx != ctx)
+        if (o->after[i] == NULL || o->after[i]->obj.ctx != ctx)
             return heddle_fail(ctx, HEDDLE_EINVAL,
                                "kernel %s: event %zu to wait for is NULL or of "
                                "another context",
                                kernel, i);
-    if (o->group != NULL && o->group->ctx != ctx)
+    if (o->group != NULL && o->group->obj.ctx != ctx)
         return heddle_fail(ctx, HEDDLE_EINVAL,
                            "kernel %s: the group belongs to another context",
                            kernel);
@@ -605,13 +605,12 @@ heddle_status heddle_submit_hidden(heddle_ctx *ctx, struct submission *s,
 
 /* --- the public calls ------------------------------------------------------ */
 
-heddle_status heddle_submit_lock(heddle_ctx *ctx)
+static bool submit_has_idle(heddle_ctx *ctx)
 {
-    heddle_spin_lock(&ctx->submit_lock);
-    if (HEDDLE_LIKELY(!ctx->is_closing))
-        return HEDDLE_OK;
-    heddle_spin_unlock(&ctx->submit_lock);
-    return HEDDLE_ESTATE;
+    /* Relaxed: a guess. */
+    return heddle_load_rlx(&ctx->park.nparked) +
+               heddle_load_rlx(&ctx->park.nspinning) >
+           0;
 }
 
 /* The window is full: run tasks until cells come back. No lock held. When
@@ -630,13 +629,15 @@ static HEDDLE_NOINLINE void submit_help(heddle_ctx *ctx)
         if (w != NULL) {
             for (unsigned i = 0; i < 64 && heddle_engine_step(w); i++)
                 has_run = true;
-            heddle_returns_flush(&w->returns, &ctx->pool);
+            heddle_returns_flush(&w->returns);
             heddle_master_unlock(ctx);
         }
         if (has_run) {
             since = heddle_clock_ns();
         } else if (heddle_clock_ns() - since > WINDOW_PATIENCE) {
-            if (!ctx->is_window_hard || heddle_ctx_is_stuck(ctx))
+            /* Grow when more tasks may help: somebody is idle. */
+            if (heddle_ctx_is_stuck(ctx) ||
+                (!ctx->is_window_hard && submit_has_idle(ctx)))
                 break;
             heddle_thread_yield();
         } else {
@@ -667,19 +668,17 @@ static HEDDLE_NOINLINE heddle_status submit_make_room(heddle_ctx *ctx)
 
 /* One task of the context; the lock is held, also afterwards, unless the status
  * is HEDDLE_ESTATE. */
-static inline heddle_status submit_locked(heddle_ctx *ctx, struct submission *s,
-                                          const heddle_kernel *kernel,
-                                          const struct heddle_call *call)
+static HEDDLE_NOINLINE heddle_status
+submit_locked(heddle_ctx *ctx, struct submission *s,
+              const heddle_kernel *kernel, const struct heddle_call *call)
 {
-    static const struct heddle_call nothing = {.arg = NULL};
-
     s->sub = &ctx->root;
     s->domain = &ctx->root.domain;
     s->scope = NULL;
     s->flags = 0;
     s->acc = NULL;
     s->ready = NULL;
-    s->call = call != NULL ? call : &nothing;
+    s->call = call;
     if (HEDDLE_UNLIKELY(ctx->root.slab.in_use >= ctx->window_now))
         HEDDLE_TRY(submit_make_room(ctx));
     HEDDLE_TRY(submitter_kinfo(ctx, s->sub, kernel, &s->kinfo));
@@ -706,8 +705,11 @@ static inline void submit_go(heddle_ctx *ctx, struct heddle_sched_task *ready)
         return;
     }
     heddle_engine_run(w, ready);
-    while (heddle_engine_step(w))
-        ;
+    while (HEDDLE_UNLIKELY(w->has_pushed)) {
+        w->has_pushed = false;
+        while (heddle_engine_step(w))
+            ;
+    }
     heddle_master_unlock(ctx);
 }
 
@@ -719,14 +721,109 @@ void heddle_submit_finish(heddle_ctx *ctx, struct submission *s)
         submit_go(ctx, s->ready);
 }
 
+/* What the task waits for, into slab->cand. False: not a plain case. */
+static inline bool plain_collect(heddle_ctx *ctx, const struct heddle_kinfo *k,
+                                 heddle_handle *const *op, uint32_t *m_out)
+{
+    struct heddle_slab *slab = &ctx->root.slab;
+    uint32_t m = 0;
+
+    for (unsigned i = 0; i < k->noperands; i++) {
+        const heddle_handle *h = op[i];
+        const struct heddle_dep *dep;
+
+        if (HEDDLE_UNLIKELY(h == NULL || h->reg != &ctx->reg))
+            return false;
+        dep = &h->dep;
+        if (HEDDLE_UNLIKELY(heddle_unit_noverlaps(h) != 0 ||
+                            dep->crowd != HEDDLE_CROWD_READ ||
+                            dep->nmembers == dep->cap ||
+                            m + 1 + dep->nmembers > slab->cand_cap))
+            return false;
+        if (k->mode[i] == HEDDLE_R || dep->nmembers == 0) {
+            if (heddle_ref_live(slab, dep->writer) != NULL)
+                slab->cand[m++] = dep->writer;
+            continue;
+        }
+        for (uint32_t r = 0; r < dep->nmembers; r++)
+            if (heddle_ref_live(slab, dep->member[r]) != NULL)
+                slab->cand[m++] = dep->member[r];
+    }
+    *m_out = m;
+    return m <= HEDDLE_CELL_NODES;
+}
+
+/*
+ * The fast path: a kernel with at most four plain operands, a small argument, no
+ * options. The same steps as heddle_submit_one(), without its questions. False:
+ * nothing was done, take the other path (which also finds the words when
+ * something is wrong). Lock held.
+ */
+static inline bool submit_plain(heddle_ctx *ctx, const heddle_kernel *kernel,
+                                const struct heddle_call *call,
+                                struct heddle_sched_task **ready)
+{
+    struct submitter *sub = &ctx->root;
+    const size_t slot = ((uintptr_t)kernel >> 4) % 16;
+    struct heddle_kinfo *k = sub->cache[slot].kinfo;
+    struct submission s = {.sub = sub, .kinfo = k, .call = call};
+    struct heddle_cell *c;
+    heddle_ref ref;
+    uint32_t m = 0;
+
+    if (HEDDLE_UNLIKELY(sub->cache[slot].kernel != kernel || k == NULL ||
+                        k->is_slow || k->noperands > HEDDLE_CELL_OPERANDS ||
+                        sub->slab.in_use >= ctx->window_now ||
+                        heddle_trace_is_on(sub->lane, HEDDLE_TRACE_SUBMIT) ||
+                        !plain_collect(ctx, k, call->operand, &m)))
+        return false;
+    c = heddle_slab_take(&sub->slab);
+    if (HEDDLE_UNLIKELY(c == NULL))
+        return false;
+    submit_init_cell(ctx, &s, c, k->noperands);
+    if (call->arg_bytes != 0) {
+        memcpy(c->arg, call->arg, call->arg_bytes);
+        c->flags |= (uint32_t)call->arg_bytes << TASK_ARG_SHIFT;
+    }
+    ref = heddle_cell_ref(c);
+    for (unsigned i = 0; i < k->noperands; i++) {
+        heddle_handle *h = call->operand[i];
+        struct heddle_dep *dep = &h->dep;
+
+        c->op[i] = h;
+        if (k->mode[i] != HEDDLE_R)
+            heddle_dep_write(dep, ref);
+        else if (dep->writer != ref &&
+                 (dep->nmembers == 0 || dep->member[dep->nmembers - 1] != ref))
+            dep->member[dep->nmembers++] = ref;
+    }
+    heddle_count_submitted(ctx);
+    *ready = m == 0 || heddle_deps_link(&sub->slab, c, m) ? &c->sched : NULL;
+    return true;
+}
+
 heddle_status heddle_submit(heddle_ctx *ctx, const heddle_kernel *kernel,
                             const struct heddle_call *call)
 {
+    static const struct heddle_call nothing = {.arg = NULL};
+    struct heddle_sched_task *ready = NULL;
     struct submission s;
     heddle_status st;
 
     HEDDLE_CHECK(ctx != NULL);
+    if (call == NULL)
+        call = &nothing;
     HEDDLE_TRY(heddle_submit_lock(ctx));
+    if (HEDDLE_LIKELY(call->opts == NULL && call->noperands == 0 &&
+                      call->arg_bytes <= HEDDLE_CELL_ARG &&
+                      (call->arg != NULL || call->arg_bytes == 0)) &&
+        HEDDLE_LIKELY(submit_plain(ctx, kernel, call, &ready))) {
+        if (ready != NULL && !ctx->runs_inline)
+            ctx->sched->push(ctx->sched_self, ready, ctx->root.pusher);
+        heddle_submit_unlock(ctx);
+        submit_go(ctx, ready);
+        return HEDDLE_OK;
+    }
     st = submit_locked(ctx, &s, kernel, call);
     if (HEDDLE_UNLIKELY(st == HEDDLE_ESTATE))
         return st;

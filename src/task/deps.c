@@ -230,13 +230,6 @@ uint32_t heddle_deps_collect_all(struct heddle_slab *s,
     return deps_add(s, dep->writer, deps_add_members(s, dep, 0));
 }
 
-void heddle_dep_write(struct heddle_dep *dep, heddle_ref ref)
-{
-    dep->writer = ref;
-    dep->nmembers = 0;
-    dep->crowd = HEDDLE_CROWD_READ;
-}
-
 static void dep_update(struct heddle_dep *dep, enum heddle_mode mode,
                        heddle_ref ref)
 {

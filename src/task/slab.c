@@ -90,7 +90,7 @@ heddle_status heddle_slab_grow(struct heddle_slab *s)
     if (k == NULL)
         return HEDDLE_ENOMEM;
     k->cell = heddle_zalloc_aligned(&p->alloc, HEDDLE_CHUNK, sizeof(*k->cell),
-                                    sizeof(*k->cell));
+                                    HEDDLE_CHUNK * sizeof(*k->cell));
     k->slab = s;
     heddle_spin_lock(&p->lock);
     if (k->cell != NULL)
@@ -105,16 +105,17 @@ heddle_status heddle_slab_grow(struct heddle_slab *s)
     /* No reader has an index of this chunk before we hand one out. */
     heddle_load_rlx(&p->table)[first / HEDDLE_CHUNK] = k;
     heddle_spin_unlock(&p->lock);
-    for (i = HEDDLE_CHUNK; i-- > 0;) {
-        if (first + i == 0)
-            continue; /* index 0 stays unused: 0 means "none" everywhere */
+    k->cell[0].slab = s;
+    k->cell[0].is_hungry = &s->is_hungry;
+    k->cell[0].slab_id = s->id;
+    for (i = HEDDLE_CHUNK; i-- > 1;) {
         k->gen[i] = 1;
         k->next[i] = s->free;
         s->free = first + i + 1;
         heddle_store_rlx(&k->cell[i].succ,
                          (uint64_t)1 << 32 | HEDDLE_ENDED); /* invariant (3) */
     }
-    s->ncells += HEDDLE_CHUNK;
+    s->ncells += HEDDLE_CHUNK - 1;
     return HEDDLE_OK;
 }
 
@@ -163,7 +164,7 @@ struct heddle_cell *heddle_slab_take_further(struct heddle_slab *s,
 
 void heddle_slab_collect(struct heddle_slab *s)
 {
-    /* Acquire: pairs with returns_push(); the cells are ours again. */
+    /* Acquire: pairs with heddle_batch_push(); the cells are ours again. */
     uint32_t batch = heddle_xchg_acqrel(&s->returned, 0u);
 
     while (batch != 0) {
@@ -191,50 +192,25 @@ void heddle_returns_fini(struct heddle_returns *r, struct heddle_pool *p)
     r->batch = NULL;
 }
 
-static void returns_push(struct heddle_pool *p, struct heddle_slab *s,
-                         uint32_t index, uint32_t n)
+void heddle_batch_push(struct heddle_batch *b)
 {
-    struct heddle_cell *c = heddle_pool_cell(p, index);
+    struct heddle_cell *c = b->cell;
+    struct heddle_slab *s = heddle_cell_home(c)->slab;
     /* Relaxed: only the value to compare with. */
     uint32_t head = heddle_load_rlx(&s->returned);
 
-    c->n = n;
+    b->cell = NULL;
+    c->n = b->n;
     do
         c->next = head;
     /* Publishes the batch and all use of its cells; pairs with collect(). Only
      * the owner removes, and it removes all, so there is no ABA. */
-    while (!heddle_cas_weak_acqrel(&s->returned, &head, index + 1));
+    while (!heddle_cas_weak_acqrel(&s->returned, &head, b->first + 1));
 }
 
-void heddle_returns_flush(struct heddle_returns *r, struct heddle_pool *p)
+void heddle_returns_flush(struct heddle_returns *r)
 {
-    for (uint32_t i = 0; i < r->nslabs; i++) {
-        const uint32_t cell = r->batch[i].cell;
-
-        if (cell == 0)
-            continue;
-        returns_push(p, heddle_pool_chunk(p, cell - 1)->slab, cell - 1,
-                     r->batch[i].n);
-        r->batch[i].cell = 0;
-    }
-}
-
-void heddle_cell_return(struct heddle_returns *r, struct heddle_pool *p,
-                        struct heddle_cell *c)
-{
-    const uint32_t index = c->self;
-    struct heddle_slab *s = heddle_pool_chunk(p, index)->slab;
-    uint32_t *cell = &r->batch[s->id].cell, *n = &r->batch[s->id].n;
-
-    if (*cell == 0) {
-        *cell = index + 1;
-        *n = 0;
-    } else {
-        heddle_pool_cell(p, *cell - 1)->index[(*n)++] = index;
-    }
-    /* Relaxed: a hint; late sight costs the owner a little waiting. */
-    if (*n == HEDDLE_BATCH || heddle_load_rlx(&s->is_hungry) != 0) {
-        returns_push(p, s, *cell - 1, *n);
-        *cell = 0;
-    }
+    for (uint32_t i = 0; i < r->nslabs; i++)
+        if (r->batch[i].cell != NULL)
+            heddle_batch_push(&r->batch[i]);
 }

@@ -78,6 +78,11 @@ struct heddle_cell {
             uint32_t owner; /* index of the waiting task */
             _Atomic uint32_t spill[HEDDLE_SPILL_NODES];
         };
+        struct { /* the first cell of a chunk: where its cells belong */
+            struct heddle_slab *slab;
+            _Atomic uint32_t *is_hungry; /* &slab->is_hungry */
+            uint32_t slab_id;
+        };
         struct { /* cells on their way back to the slab */
             uint32_t next; /* 1 + index of the next batch, 0: last */
             uint32_t n;
@@ -94,6 +99,8 @@ _Static_assert(offsetof(struct heddle_cell, prio) ==
 
 struct heddle_slab;
 
+/* Cells of a chunk lie at a multiple of its size, so that the first one, which
+ * is no task, is found by masking. Workers read it and nothing else of a slab. */
 struct heddle_chunk {
     struct heddle_cell *cell; /* HEDDLE_CHUNK of them */
     struct heddle_slab *slab; /* owner */
@@ -126,14 +133,15 @@ struct heddle_slab {
 
     /* Any thread: 1 + index of the newest returned batch. */
     _Alignas(HEDDLE_CACHE_LINE) _Atomic uint32_t returned;
-    /* The owner is out of cells: give back at once. */
-    _Atomic uint32_t is_hungry;
+    /* The owner is out of cells: give back at once. Seldom written. */
+    _Alignas(HEDDLE_CACHE_LINE) _Atomic uint32_t is_hungry;
 };
 
 /* A thread's half-filled batches, one per slab. */
 struct heddle_returns {
-    struct {
-        uint32_t cell; /* 1 + index of the cell that holds the batch, 0: none */
+    struct heddle_batch {
+        struct heddle_cell *cell; /* holds the batch; NULL: none is begun */
+        uint32_t first;           /* its index */
         uint32_t n;
     } *batch;
     uint32_t nslabs;
@@ -150,10 +158,38 @@ heddle_status heddle_returns_init(struct heddle_returns *r,
                                   struct heddle_pool *p, uint32_t nslabs);
 void heddle_returns_fini(struct heddle_returns *r, struct heddle_pool *p);
 /* Hands over what is half filled. */
-void heddle_returns_flush(struct heddle_returns *r, struct heddle_pool *p);
+void heddle_returns_flush(struct heddle_returns *r);
+
+/* Hands over one batch. */
+void heddle_batch_push(struct heddle_batch *b);
+
+static inline struct heddle_cell *heddle_cell_home(struct heddle_cell *c)
+{
+    const uintptr_t size = HEDDLE_CHUNK * sizeof(struct heddle_cell);
+
+    return (struct heddle_cell *)((uintptr_t)c & ~(size - 1));
+}
+
 /* Gives back the cell of an ended task, with all further cells. */
-void heddle_cell_return(struct heddle_returns *r, struct heddle_pool *p,
-                        struct heddle_cell *c);
+static inline void heddle_cell_return(struct heddle_returns *r,
+                                      struct heddle_cell *c)
+{
+    struct heddle_cell *home = heddle_cell_home(c);
+    struct heddle_batch *b = &r->batch[home->slab_id];
+    const uint32_t index = c->self;
+
+    if (b->cell == NULL) {
+        b->cell = c;
+        b->first = index;
+        b->n = 0;
+    } else {
+        b->cell->index[b->n++] = index;
+    }
+    /* Relaxed: a hint; late sight costs the owner a little waiting. */
+    if (HEDDLE_UNLIKELY(b->n == HEDDLE_BATCH ||
+                        heddle_load_rlx(home->is_hungry) != 0))
+        heddle_batch_push(b);
+}
 
 /* Slow paths of the inline functions below. */
 heddle_status heddle_slab_grow(struct heddle_slab *s);
@@ -297,7 +333,12 @@ heddle_status heddle_deps_reserve(struct heddle_slab *s, size_t n);
 uint32_t heddle_deps_collect_all(struct heddle_slab *s,
                                  const struct heddle_dep *dep);
 /* `ref` is the writer now; the crowd is empty. */
-void heddle_dep_write(struct heddle_dep *dep, heddle_ref ref);
+static inline void heddle_dep_write(struct heddle_dep *dep, heddle_ref ref)
+{
+    dep->writer = ref;
+    dep->nmembers = 0;
+    dep->crowd = HEDDLE_CROWD_READ;
+}
 
 /* Does anything in this history still run? */
 bool heddle_dep_is_live(struct heddle_slab *s, const struct heddle_dep *dep);

@@ -137,8 +137,7 @@ uint64_t bench_ticks(double ns);
 
 /* Bytes of heap that a task with three operands holds while it is pending.
  * Returns 0, or the exit status after a sentence. */
-int bench_pending_bytes(struct cli *c, const struct bench_opts *o,
-                        double *out);
+int bench_pending_bytes(struct cli *c, const struct bench_opts *o, double *out);
 
 /* --- two contexts in turn ------------------------------------------------ */
 

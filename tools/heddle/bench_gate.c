@@ -66,8 +66,7 @@ double bench_gate_ping(const struct bench_gate *g)
     const struct heddle_thread_opts b = {.cpus = &g->cpu[1], .ncpus = 1};
     struct heddle_thread ta, tb;
 
-    if (!g->is_on ||
-        heddle_thread_create(&ta, &a, player_a, &c) != HEDDLE_OK)
+    if (!g->is_on || heddle_thread_create(&ta, &a, player_a, &c) != HEDDLE_OK)
         return 0;
     if (heddle_thread_create(&tb, &b, player_b, &c) != HEDDLE_OK)
         player_b(&c); /* then this thread plays: A must come to its end */

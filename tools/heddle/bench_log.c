@@ -81,10 +81,8 @@ static int run_shape(struct cli *c, const struct bench_opts *o,
 
 static int log_run(struct cli *c, int argc, char **argv)
 {
-    struct bench_opts o = {.shape = "independent",
-                           .tasks = 1000000,
-                           .workers = 1,
-                           .reps = 9};
+    struct bench_opts o = {
+        .shape = "independent", .tasks = 1000000, .workers = 1, .reps = 9};
     enum stream_shape shape = STREAM_INDEPENDENT;
     bool all;
     int rc = bench_parse(c, "bench log", argc, argv,

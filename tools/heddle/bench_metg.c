@@ -150,16 +150,17 @@ static int metg_run(struct cli *c, int argc, char **argv)
     struct bench_memory memory;
     bool all;
     int rc = bench_parse(c, "bench metg", argc, argv,
-                         BENCH_SHAPE | BENCH_TASKS | BENCH_REPS |
-                             BENCH_NO_LOG | BENCH_WINDOW,
+                         BENCH_SHAPE | BENCH_TASKS | BENCH_REPS | BENCH_NO_LOG |
+                             BENCH_WINDOW,
                          &m.o);
 
     if (rc != 0)
         return rc;
     if (!stream_find(m.o.shape, &m.shape, &all) || all ||
         (m.shape != STREAM_INDEPENDENT && m.shape != STREAM_CHOLESKY))
-        return cli_error(c, "metg knows the shapes independent and cholesky, "
-                            "not '%s'",
+        return cli_error(c,
+                         "metg knows the shapes independent and cholesky, "
+                         "not '%s'",
                          m.o.shape);
     rc = bench_open(c, &m.o, &memory, &m.ctx);
     if (rc != 0)
@@ -180,16 +181,17 @@ static int metg_run(struct cli *c, int argc, char **argv)
 const struct heddle_cmd heddle_bench_metg = {
     .name = "metg",
     .help = "the shortest task that keeps the workers busy (METG)",
-    .usage = "heddle bench metg [--shape independent|cholesky] [--tasks N]\n"
-             "    [--workers W] [--reps R] [--sched S] [--window N]\n"
-             "    [--log FILE | --no-log] [--log-level L] [--no-bind] "
-             "[--json]\n"
-             "\n"
-             "Tasks of 1, 2, 5, 10, 20, 50 and 100 us. Efficiency is the time\n"
-             "of all tasks over workers times time of the run.\n"
-             "\n"
-             "  --tasks  of each length (default: 0.2 s of work); cholesky has\n"
-             "           45760\n"
-             "  --reps   runs of each length, the best counts (default 3)\n",
+    .usage =
+        "heddle bench metg [--shape independent|cholesky] [--tasks N]\n"
+        "    [--workers W] [--reps R] [--sched S] [--window N]\n"
+        "    [--log FILE | --no-log] [--log-level L] [--no-bind] "
+        "[--json]\n"
+        "\n"
+        "Tasks of 1, 2, 5, 10, 20, 50 and 100 us. Efficiency is the time\n"
+        "of all tasks over workers times time of the run.\n"
+        "\n"
+        "  --tasks  of each length (default: 0.2 s of work); cholesky has\n"
+        "           45760\n"
+        "  --reps   runs of each length, the best counts (default 3)\n",
     .run = metg_run,
 };

@@ -36,8 +36,8 @@ static heddle_status submit_all(const struct stream *s)
     for (size_t i = 0; i < s->ntasks && st == HEDDLE_OK; i++) {
         for (unsigned o = 0; o < 3; o++)
             call.operand[o] = s->handle[s->task[i].h[o]];
-        st = heddle_submit(s->ctx, stream_kernel(false, s->task[i].kind),
-                           &call);
+        st =
+            heddle_submit(s->ctx, stream_kernel(false, s->task[i].kind), &call);
     }
     return st;
 }

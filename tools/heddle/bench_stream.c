@@ -41,20 +41,21 @@ static heddle_status run_busy(struct heddle_exec *x)
 #define KERNEL(title, fn, n, ...)                                              \
     {                                                                          \
         .size = sizeof(heddle_kernel), .name = title, .noperands = n,          \
-        .mode = {__VA_ARGS__},                                                 \
-        .variants = {{.device = HEDDLE_DEV_CPU, .run = fn}}                    \
+        .mode = {__VA_ARGS__}, .variants = {                                   \
+            {.device = HEDDLE_DEV_CPU, .run = fn}                              \
+        }                                                                      \
     }
 #define KERNELS(fn)                                                            \
     {                                                                          \
         [CHOLESKY_POTRF] = KERNEL("potrf", fn, 1, HEDDLE_RW),                  \
         [CHOLESKY_TRSM] = KERNEL("trsm", fn, 2, HEDDLE_R, HEDDLE_RW),          \
         [CHOLESKY_SYRK] = KERNEL("syrk", fn, 2, HEDDLE_R, HEDDLE_RW),          \
-        [CHOLESKY_GEMM] = KERNEL("gemm", fn, 3, HEDDLE_R, HEDDLE_R,            \
-                                 HEDDLE_RW),                                   \
+        [CHOLESKY_GEMM] =                                                      \
+            KERNEL("gemm", fn, 3, HEDDLE_R, HEDDLE_R, HEDDLE_RW),              \
         [KIND_NONE] = KERNEL("independent", fn, 0, 0),                         \
         [KIND_CHAIN] = KERNEL("chain", fn, 1, HEDDLE_RW),                      \
-        [KIND_RANDOM] = KERNEL("random", fn, 3, HEDDLE_R, HEDDLE_R,            \
-                               HEDDLE_RW),                                     \
+        [KIND_RANDOM] =                                                        \
+            KERNEL("random", fn, 3, HEDDLE_R, HEDDLE_R, HEDDLE_RW),            \
     }
 
 static const heddle_kernel kernels[2][NKINDS] = {KERNELS(run_empty),

@@ -170,11 +170,10 @@ static int compare(const void *a, const void *b)
 struct bench_stat bench_stat(double *v, size_t n)
 {
     qsort(v, n, sizeof(*v), compare);
-    return (struct bench_stat){.median = n % 2 == 1
-                                             ? v[n / 2]
-                                             : (v[n / 2 - 1] + v[n / 2]) / 2,
-                               .min = v[0],
-                               .max = v[n - 1]};
+    return (struct bench_stat){
+        .median = n % 2 == 1 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2,
+        .min = v[0],
+        .max = v[n - 1]};
 }
 
 uint64_t bench_ticks(double ns)

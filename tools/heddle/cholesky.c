@@ -8,17 +8,19 @@
  */
 #include "cholesky.h"
 
-static heddle_status step_updates(uint32_t k, uint32_t i,
-                                  cholesky_fn fn, void *user)
+static heddle_status step_updates(uint32_t k, uint32_t i, cholesky_fn fn,
+                                  void *user)
 {
     const size_t ik = cholesky_tile(i, k);
-    struct cholesky_task t = {
-        CHOLESKY_SYRK, 2, {ik, cholesky_tile(i, i)}, k};
+    struct cholesky_task t = {CHOLESKY_SYRK, 2, {ik, cholesky_tile(i, i)}, k};
     heddle_status st = fn(user, &t);
 
     for (uint32_t j = k + 1; j < i && st == HEDDLE_OK; j++) {
         t = (struct cholesky_task){
-            CHOLESKY_GEMM, 3, {ik, cholesky_tile(j, k), cholesky_tile(i, j)}, k};
+            CHOLESKY_GEMM,
+            3,
+            {ik, cholesky_tile(j, k), cholesky_tile(i, j)},
+            k};
         st = fn(user, &t);
     }
     return st;

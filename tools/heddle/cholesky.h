@@ -33,8 +33,7 @@ struct cholesky_task {
     uint32_t step;  /* k */
 };
 
-typedef heddle_status (*cholesky_fn)(void *user,
-                                     const struct cholesky_task *t);
+typedef heddle_status (*cholesky_fn)(void *user, const struct cholesky_task *t);
 
 /* Calls fn for each task of nt x nt tiles, until it fails. */
 heddle_status cholesky_walk(uint32_t nt, cholesky_fn fn, void *user);

@@ -152,8 +152,7 @@ static int parse_us(struct cli *c, const struct cli_opt *o, const char *text)
     return 0;
 }
 
-static int parse_value(struct cli *c, const struct cli_opt *o,
-                       const char *text)
+static int parse_value(struct cli *c, const struct cli_opt *o, const char *text)
 {
     switch (o->kind) {
     case CLI_UINT: return parse_uint(c, o, text);

@@ -64,8 +64,13 @@ static void ask_context(struct info *i)
 
 static heddle_status gather(struct info *i)
 {
+    const char *dir = getenv("HEDDLE_MODEL_DIR");
+
     i->machine.size = sizeof(i->machine);
-    heddle_env_cache_dir(i->model_dir, sizeof(i->model_dir));
+    if (dir != NULL)
+        snprintf(i->model_dir, sizeof(i->model_dir), "%s", dir);
+    else
+        heddle_env_cache_dir(i->model_dir, sizeof(i->model_dir));
     ask_context(i);
     return heddle_machine_query(&i->machine);
 }
@@ -105,7 +110,8 @@ static void env_table(FILE *out)
         name = (int)strlen(v->name) > name ? (int)strlen(v->name) : name;
         kind = (int)strlen(v->value) > kind ? (int)strlen(v->value) : kind;
     }
-    fprintf(out, "%-*s  %-*s  %s\n", name, "variable", kind, "value", "meaning");
+    fprintf(out, "%-*s  %-*s  %s\n", name, "variable", kind, "value",
+            "meaning");
     for (const struct heddle_env_var *v = list; v->name != NULL; v++) {
         const char *now = getenv(v->name);
 
@@ -228,8 +234,8 @@ static void line_machine(FILE *out, const struct heddle_machine_info *m)
             "caches      L1 %s, L2 %s x %" PRIu32 ", L3 %s x %" PRIu32 "\n",
             bytes_text(a, m->l1_bytes), bytes_text(b, m->l2_bytes),
             m->l2_caches, bytes_text(c, m->l3_bytes), m->l3_caches);
-    fprintf(out, "memory      %s, %s available",
-            bytes_text(a, m->memory_total), bytes_text(b, m->memory_available));
+    fprintf(out, "memory      %s, %s available", bytes_text(a, m->memory_total),
+            bytes_text(b, m->memory_available));
     fprintf(out, ", pages of %s", bytes_text(a, m->page_bytes));
     if (m->huge_page_bytes > 0)
         fprintf(out, " and %s", bytes_text(b, m->huge_page_bytes));
@@ -248,16 +254,17 @@ static void info_lines(FILE *out, const struct info *i)
             heddle_build.has_cuda ? "yes" : "no");
     line_machine(out, &i->machine);
     if (i->nworkers > 0)
-        fprintf(out, "workers     %u by default\n", i->nworkers);
+        fprintf(out, "defaults    %u worker%s, scheduler %s\n", i->nworkers,
+                plural(i->nworkers), i->sched);
     else
-        fprintf(out, "workers     none, a context cannot be started: %s\n",
-                i->why);
+        fprintf(out, "defaults    a context cannot be started: %s\n", i->why);
     for (unsigned k = 0; heddle_sched_get_info(k, &s) == HEDDLE_OK; k++)
-        fprintf(out, "%s%-6s %s%s\n", k == 0 ? "schedulers  " : "            ",
-                s.name, s.help,
-                strcmp(s.name, i->sched) == 0 ? " (default)" : "");
-    fprintf(out, "models      %s\n",
-            i->model_dir[0] != '\0' ? i->model_dir : "in memory only");
+        fprintf(out, "%s%-6s %s\n", k == 0 ? "schedulers  " : "            ",
+                s.name, s.help);
+    if (i->model_dir[0] != '\0')
+        fprintf(out, "models      %s/models\n", i->model_dir);
+    else
+        fputs("models      in memory only\n", out);
     fputs("environment see 'heddle info --env'\n", out);
 }
 

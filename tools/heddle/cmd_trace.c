@@ -607,10 +607,10 @@ const struct heddle_cmd heddle_cmd_trace = {
     .name = "trace",
     .help = "look at the log of a run, or convert it",
     .usage =
-        "usage: heddle trace info LOG [--json]\n"
-        "       heddle trace export LOG --format FORMAT -o FILE [--deps]\n"
-        "                               [--states] [--json]\n"
-        "       heddle trace dump LOG [--json]\n"
+        "heddle trace info LOG [--json]\n"
+        "heddle trace export LOG --format FORMAT -o FILE [--deps]\n"
+        "                        [--states] [--json]\n"
+        "heddle trace dump LOG [--json]\n"
         "\n"
         "  info      where the time went: tables per kernel and per lane\n"
         "  export    write the log for another viewer\n"

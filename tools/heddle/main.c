@@ -37,7 +37,8 @@ static int print_help(struct cli *c)
     for (const struct heddle_cmd *const *p = heddle_cmd_table; *p != NULL; p++)
         fprintf(c->out, "  %-8s %s\n", (*p)->name, (*p)->help);
     fputs("\n"
-          "Every command takes --json: one JSON object per line. See heddle(1).\n",
+          "Every command takes --json: one JSON object per line. See "
+          "heddle(1).\n",
           c->out);
     return 0;
 }

@@ -33,9 +33,8 @@ static void blas_setup(void)
 
 static size_t blas_potrf(struct tile a)
 {
-    const lapack_int rc = LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'L',
-                                              (lapack_int)a.n, a.a,
-                                              (lapack_int)a.ld);
+    const lapack_int rc = LAPACKE_dpotrf_work(
+        LAPACK_COL_MAJOR, 'L', (lapack_int)a.n, a.a, (lapack_int)a.ld);
 
     for (size_t j = 1; j < a.n; j++)
         memset(a.a + j * a.ld, 0, j * sizeof(*a.a));

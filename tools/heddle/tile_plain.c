@@ -55,8 +55,7 @@ static void gemm_strip(struct tile a, struct tile b, struct tile c)
     }
     for (size_t j = 0; j < c.n; j++)
         for (size_t k = j < n4 ? k4 : 0; k < a.n; k++)
-            update_1x1(c.m, a.a + k * a.ld, b.a[j + k * b.ld],
-                       c.a + j * c.ld);
+            update_1x1(c.m, a.a + k * a.ld, b.a[j + k * b.ld], c.a + j * c.ld);
 }
 
 /* In strips of rows: what update_4x4() reads and writes stays in L1. */
@@ -65,8 +64,7 @@ static void plain_gemm(struct tile a, struct tile b, struct tile c)
     for (size_t i = 0; i < c.m; i += STRIP) {
         const size_t m = c.m - i < STRIP ? c.m - i : STRIP;
 
-        gemm_strip(tile_part(a, i, 0, m, a.n), b,
-                   tile_part(c, i, 0, m, c.n));
+        gemm_strip(tile_part(a, i, 0, m, a.n), b, tile_part(c, i, 0, m, c.n));
     }
 }
 
@@ -75,8 +73,7 @@ static void plain_syrk(struct tile a, struct tile c)
     for (size_t j = 0; j < c.n; j += BLOCK) {
         const size_t n = c.n - j < BLOCK ? c.n - j : BLOCK;
 
-        plain_gemm(tile_part(a, j, 0, c.n - j, a.n),
-                   tile_part(a, j, 0, n, a.n),
+        plain_gemm(tile_part(a, j, 0, c.n - j, a.n), tile_part(a, j, 0, n, a.n),
                    tile_part(c, j, j, c.n - j, n));
     }
 }
@@ -113,8 +110,7 @@ static size_t potrf_small(struct tile a)
         double pivot;
 
         for (size_t k = 0; k < j; k++)
-            update_1x1(a.m - j, a.a + k * a.ld + j, a.a[j + k * a.ld],
-                       col + j);
+            update_1x1(a.m - j, a.a + k * a.ld + j, a.a[j + k * a.ld], col + j);
         if (!(col[j] > 0.0))
             return j + 1;
         pivot = sqrt(col[j]);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * sum: the ready-made reduction, one pair of functions for all types.
+ * reduction: what REDUCE means for a handle, and the ready-made sum: one pair of
+ * functions for all types.
  */
 #include <string.h>
 
@@ -47,6 +48,15 @@ static void sum_combine(void *dst, const void *src,
     case HEDDLE_C128: n *= 2; SUM_LOOP(double); break;
     default: break;
     }
+}
+
+heddle_status heddle_handle_set_reduction(heddle_handle *h,
+                                          const struct heddle_reduction *r)
+{
+    HEDDLE_CHECK(h != NULL && r != NULL && r->init != NULL &&
+                 r->combine != NULL);
+    h->extra.reduction = *r;
+    return HEDDLE_OK;
 }
 
 heddle_status heddle_handle_set_sum(heddle_handle *h)

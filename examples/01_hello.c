@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* 01_hello: one kernel, one handle, one task. */
+#include <heddle/heddle.h>
+#include <stdio.h>
+
+/* What a task does: gets its operands and its argument, returns a status. */
+static heddle_status scale_cpu(struct heddle_exec *x)
+{
+    double *v = heddle_exec_ptr(x, 0);
+    double a = *(const double *)heddle_exec_arg(x);
+
+    for (size_t i = 0, n = heddle_exec_count(x, 0); i < n; i++)
+        v[i] *= a;
+    return HEDDLE_OK;
+}
+
+static const heddle_kernel scale = {
+    .size = sizeof(heddle_kernel),
+    .name = "scale",
+    .noperands = 1,
+    .mode = {HEDDLE_RW},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = scale_cpu}},
+};
+
+int main(void)
+{
+    double v[1000], a = 2.0;
+    heddle_ctx *ctx = NULL;
+    heddle_handle *h = NULL;
+    heddle_status st;
+    int wrong = 0;
+
+    for (int i = 0; i < 1000; i++)
+        v[i] = i;
+    st = heddle_ctx_create(NULL, &ctx);
+    if (st == HEDDLE_OK)
+        st = heddle_handle_vector(ctx, v, 1000, HEDDLE_F64, &h);
+    if (st == HEDDLE_OK)
+        st = heddle_submit(ctx, &scale,
+                           &(struct heddle_call){.operand = {h},
+                                                 .arg = &a,
+                                                 .arg_bytes = sizeof(a)});
+    if (st == HEDDLE_OK)
+        st = heddle_wait(ctx); /* the first failure, or HEDDLE_OK */
+    heddle_handle_unref(h);
+    heddle_ctx_destroy(ctx);
+
+    for (int i = 0; i < 1000; i++)
+        wrong += v[i] != 2.0 * i;
+    printf("hello from heddle %s: %s, %d of 1000 wrong\n", heddle_version(),
+           heddle_status_text(st), wrong);
+    return st == HEDDLE_OK && wrong == 0 ? 0 : 1;
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * graph_run: the nodes of a recorded region in flight; see graph.h.
+ *
+ * Purpose    the hot path of replay: a node costs its counter, its edges and the
+ *            kernel. Nothing is submitted, allocated or collected.
+ * Threads    the slot that runs the node.
+ */
+#include "core/graph.h"
+
+static struct graph_run *node_run_of(struct heddle_node *n)
+{
+    return (struct graph_run *)(void *)((char *)(n - n->index) -
+                                        offsetof(struct graph_run, node));
+}
+
+struct heddle_sched_task *heddle_run_start(struct worker *w,
+                                           struct graph_run *r)
+{
+    heddle_graph *g = r->graph;
+    heddle_ctx *ctx = w->ctx;
+    struct heddle_sched_task *keep = NULL;
+
+    heddle_store_rlx(&r->left, g->nsinks); /* published by the pushes */
+    for (size_t i = g->ntasks; i-- > 0;) {
+        if (g->task[i].ndeps != 0)
+            continue;
+        if (keep != NULL)
+            ctx->sched->push(ctx->sched_self, keep, w->pusher);
+        keep = &r->node[i].sched;
+    }
+    w->has_pushed = true;
+    heddle_park_ring(&ctx->park, w->id);
+    return keep;
+}
+
+/* The last sink has ended: another pass, or the end of the launch. */
+static struct heddle_sched_task *run_end(struct worker *w, struct graph_run *r)
+{
+    struct heddle_scope *scope = r->scope;
+
+    if (r->again != NULL && heddle_load_acq(&scope->status) == 0 &&
+        heddle_load_rlx(&w->ctx->is_cancelled) == 0 &&
+        r->again(r->again_user, ++r->pass) != 0)
+        return heddle_run_start(w, r);
+    return heddle_scope_child_end(w, scope, NULL);
+}
+
+static inline struct heddle_sched_task *node_release(struct worker *w,
+                                                     struct graph_run *r,
+                                                     const struct graph_task *t)
+{
+    heddle_ctx *ctx = w->ctx;
+    const uint32_t *succ = &r->succ[t->succ];
+    struct heddle_sched_task *keep = NULL;
+    bool has_pushed = false;
+
+    if (HEDDLE_UNLIKELY(t->nsucc == 0)) {
+        /* Acquire and release: the last one sees what all wrote. */
+        if (heddle_sub_acqrel(&r->left, 1u) == 1)
+            return run_end(w, r);
+        return NULL;
+    }
+    for (uint32_t i = t->nsucc; i-- > 0;) {
+        struct heddle_node *n = &r->node[succ[i]];
+
+        /* As in engine_release(). */
+        if (heddle_load_acq(&n->ndeps) != 1 &&
+            heddle_sub_acqrel(&n->ndeps, 1) != 1)
+            continue;
+        if (keep != NULL) {
+            ctx->sched->push(ctx->sched_self, keep, w->pusher);
+            has_pushed = true;
+        }
+        keep = &n->sched;
+    }
+    if (keep != NULL && !ctx->sched->allows_handoff) {
+        ctx->sched->push(ctx->sched_self, keep, w->pusher);
+        has_pushed = true;
+        keep = NULL;
+    }
+    if (has_pushed) {
+        w->has_pushed = true;
+        heddle_park_ring(&ctx->park, w->id);
+    }
+    return keep;
+}
+
+static inline void node_exec(struct worker *w, struct heddle_node *n,
+                             struct graph_run *r, const struct graph_task *t,
+                             struct heddle_exec *x)
+{
+    x->ctx = w->ctx;
+    x->worker = w;
+    x->kinfo = t->kinfo;
+    x->op = r->op + t->op;
+    x->mode = t->kinfo->mode;
+    x->arg = r->arg + (size_t)t->arg * 16;
+    x->nops = t->info & GRAPH_NOPS;
+    x->arg_bytes = NODE_ARG; /* looked up when asked for */
+    x->id = r->first_id + n->index;
+    x->cell = NULL;
+    x->node = n;
+    x->scope = NULL;
+    x->slow = NULL;
+    if (HEDDLE_UNLIKELY((t->info & GRAPH_MODES) != 0))
+        x->mode = r->graph->mode + t->op;
+}
+
+struct heddle_sched_task *heddle_node_end(struct worker *w,
+                                          struct heddle_node *n,
+                                          heddle_status st)
+{
+    struct graph_run *r = node_run_of(n);
+    const struct graph_task *t = &r->task[n->index];
+
+    if (HEDDLE_UNLIKELY(st != HEDDLE_OK ||
+                        heddle_load_rlx(&w->ctx->reg.nmarks) != 0)) {
+        struct heddle_exec x;
+        int none = 0;
+
+        node_exec(w, n, r, t, &x);
+        heddle_slow_settle(&x, st);
+        if (st != HEDDLE_OK)
+            (void)heddle_cas_acqrel(&r->scope->status, &none, (int)st);
+    }
+    return node_release(w, r, t);
+}
+
+/* After the function of a node that failed, has children or is slow. */
+static struct heddle_sched_task *node_after(struct heddle_exec *x,
+                                            heddle_status st, uint64_t start)
+{
+    struct worker *w = x->worker;
+    struct heddle_node *n = x->node;
+
+    heddle_slow_trace(x, st, start, HEDDLE_LOG_REPLAYED);
+    if (st > 0)
+        st = HEDDLE_ETASK;
+    if (st != HEDDLE_OK)
+        heddle_fail_task(x, st);
+    if (x->scope != NULL && heddle_scope_leave(x, &st))
+        return NULL;
+    return heddle_node_end(w, n, st);
+}
+
+static struct heddle_sched_task *node_run_slow(struct heddle_exec *x,
+                                               uint64_t start)
+{
+    const struct graph_cold *cold =
+        &node_run_of(x->node)->graph->cold[x->node->index];
+    const struct task_ext ext = {.name = cold->name,
+                                 .variant = (uint16_t)cold->variant};
+    struct worker *w = x->worker;
+    struct exec_slow s;
+    heddle_status st = heddle_slow_body(x, &s, &ext);
+
+    if (st == HEDDLE_AGAIN) {
+        heddle_engine_push_foreign(w->ctx, &x->node->sched);
+        return NULL;
+    }
+    return node_after(x, st, start);
+}
+
+struct heddle_sched_task *heddle_node_run(struct worker *w,
+                                          struct heddle_sched_task *task)
+{
+    struct heddle_node *n = (struct heddle_node *)(void *)task;
+    struct graph_run *r = node_run_of(n);
+    const struct graph_task *t = &r->task[n->index];
+    const uint64_t start = w->last;
+    heddle_ctx *ctx = w->ctx;
+    struct heddle_exec x;
+    heddle_status st;
+
+    heddle_store_rlx(&n->ndeps, t->ndeps); /* invariant (4) */
+    node_exec(w, n, r, t, &x);
+    if (HEDDLE_UNLIKELY((t->info & GRAPH_SLOW) != 0 ||
+                        heddle_load_rlx(&ctx->is_cancelled) != 0 ||
+                        heddle_load_rlx(&ctx->reg.nmarks) != 0))
+        return node_run_slow(&x, start);
+    heddle_exec_enter(&x);
+    st = t->kinfo->run(&x);
+    heddle_exec_leave(&x);
+    heddle_store_rlx(&w->executed, heddle_load_rlx(&w->executed) + 1);
+    if (HEDDLE_UNLIKELY(st != HEDDLE_OK || x.scope != NULL))
+        return node_after(&x, st, start);
+    if (HEDDLE_LIKELY(heddle_trace_is_on(w->lane, HEDDLE_TRACE_TASK))) {
+        const uint64_t now = heddle_ticks();
+
+        heddle_trace_task(w->lane, x.id, t->kinfo->id, 0, HEDDLE_LOG_REPLAYED,
+                          start != 0 ? start : now, now, 0);
+        w->last = now;
+    }
+    return node_release(w, r, t);
+}
+
+uint32_t heddle_node_arg_bytes(const struct heddle_exec *x)
+{
+    return node_run_of(x->node)->graph->cold[x->node->index].arg_bytes;
+}

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * demo: a tile Cholesky factorisation on all cores.
+ *
+ * Purpose    the first program a newcomer runs: a task graph with a visible
+ *            structure, a result that is checked, a summary, and a trace.
+ * Steps      measure one core; fill the matrix; factorise it, on the clock and
+ *            into the log; check it; report. Filling and checking have a
+ *            context of their own, so the log holds the factorisation alone.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "demo.h"
+#include "heddle/machine.h"
+#include "heddle/trace.h"
+
+enum { MAX_N = 200000, MAX_NB = 4096, AUTO_N = 8192 };
+
+#define CELL       32
+#define GOOD_ERROR 10.0 /* a backward stable method stays far below */
+
+struct progress {
+    FILE *out;
+    bool is_on, is_terminal;
+    uint64_t total;
+    unsigned shown; /* percent on the screen; plain lines: quarters */
+};
+
+struct demo {
+    struct cli *c;
+    const char *log, *kernels;
+    uint64_t n, nb, workers, log_level;
+    bool no_progress;
+    struct progress progress;
+
+    struct demo_matrix matrix;
+    heddle_ctx *work, *ctx; /* ctx runs the factorisation */
+    struct heddle_ctx_stats stats;
+    char why[320];
+
+    double peak; /* operations per ns, one core */
+    double wall_ns;
+    double error;
+    struct demo_report report;
+};
+
+/* --- progress ------------------------------------------------------------- */
+
+static void progress_bar(struct progress *p, unsigned percent, uint64_t done)
+{
+    char bar[41];
+
+    for (unsigned i = 0; i < 40; i++)
+        bar[i] = i < percent * 40 / 100 ? '#' : '.';
+    bar[40] = '\0';
+    fprintf(p->out, "\r  [%s] %3u %%  %" PRIu64 " of %" PRIu64 " tasks", bar,
+            percent, done, p->total);
+    fflush(p->out);
+}
+
+static void progress_tick(void *user, uint64_t done)
+{
+    struct progress *p = user;
+    const unsigned percent =
+        p->total == 0 ? 100 : (unsigned)(100 * done / p->total);
+
+    if (!p->is_on || percent <= p->shown)
+        return;
+    if (p->is_terminal) {
+        progress_bar(p, percent, done);
+        p->shown = percent;
+    } else if (percent / 25 > p->shown / 25) {
+        fprintf(p->out, "  %u %% of the tasks done\n", percent / 25 * 25);
+        fflush(p->out);
+        p->shown = percent;
+    }
+}
+
+static void progress_end(struct progress *p)
+{
+    if (p->is_on && p->is_terminal)
+        fputc('\n', p->out);
+}
+
+/* --- preparation ---------------------------------------------------------- */
+
+static void keep_sentence(void *user, enum heddle_severity severity,
+                          const char *text)
+{
+    struct demo *d = user;
+
+    if (severity == HEDDLE_ERROR)
+        snprintf(d->why, sizeof(d->why), "%s", text);
+}
+
+static int demo_contexts(struct demo *d)
+{
+    struct heddle_ctx_opts o = {.size = sizeof(o),
+                                .nworkers = (unsigned)d->workers,
+                                .log_level = (int)d->log_level,
+                                .log_path = d->log,
+                                .message = keep_sentence,
+                                .message_user = d};
+    heddle_status st = heddle_ctx_create(&o, &d->ctx);
+
+    if (st == HEDDLE_OK) {
+        o.log = HEDDLE_OFF;
+        o.log_path = NULL;
+        o.log_level = 0;
+        o.model_dir = ""; /* of the check: not worth keeping */
+        st = heddle_ctx_create(&o, &d->work);
+    }
+    if (st == HEDDLE_EIO && d->why[0] == '\0')
+        return cli_fail(d->c, "the log '%s' cannot be written", d->log);
+    if (st != HEDDLE_OK)
+        return cli_fail(d->c, "no context can be started: %s",
+                        d->why[0] != '\0' ? d->why : heddle_status_text(st));
+    d->stats.size = sizeof(d->stats);
+    if (heddle_ctx_get_stats(d->ctx, &d->stats) != HEDDLE_OK)
+        return cli_fail(d->c, "the context does not answer");
+    return 0;
+}
+
+/* About a second of work that fits into a quarter of the memory. */
+static uint64_t auto_order(const struct demo *d, uint64_t available)
+{
+    double n = cbrt(3.0 * d->peak * d->stats.nworkers * 1e9);
+
+    n = n > AUTO_N ? AUTO_N : n;
+    while (available > 0 && n * n * 4 > (double)available / 4)
+        n *= 0.75;
+    return n < (double)(4 * d->nb) ? 4 * d->nb : (uint64_t)n / d->nb * d->nb;
+}
+
+static int demo_prepare(struct demo *d)
+{
+    const struct heddle_tile_ops *ops = heddle_tile_table[0];
+    struct heddle_machine_info m = {.size = sizeof(m)};
+    char a[CELL], b[CELL];
+    struct heddle_text ta, tb;
+    uint64_t bytes;
+
+    if (d->kernels != NULL)
+        ops = tile_find(d->kernels);
+    if (ops == NULL)
+        return cli_error(d->c, "there are no kernels '%s' in this build",
+                         d->kernels);
+    if (ops->setup != NULL)
+        ops->setup();
+    if (d->nb == 0)
+        d->nb = d->n != 0 && d->n < 4 * ops->nb ? (d->n + 3) / 4 : ops->nb;
+    if (heddle_machine_query(&m) != HEDDLE_OK)
+        m.memory_available = 0;
+    d->peak = demo_peak(ops, d->nb);
+    if (d->n == 0)
+        d->n = auto_order(d, m.memory_available);
+    bytes = demo_matrix_bytes(d->n, d->nb);
+    heddle_text_init(&ta, a, sizeof(a));
+    heddle_text_bytes(&ta, bytes);
+    heddle_text_init(&tb, b, sizeof(b));
+    heddle_text_bytes(&tb, m.memory_available);
+    /* The check may need as much again. */
+    if (m.memory_available > 0 && bytes > m.memory_available / 2)
+        return cli_fail(d->c,
+                        "order %" PRIu64 " needs two times %s of memory, but "
+                        "%s is available",
+                        d->n, a, b);
+    if (demo_matrix_init(&d->matrix, ops, d->n, d->nb) != HEDDLE_OK)
+        return cli_fail(d->c, "no memory for a matrix of %s", a);
+    return 0;
+}
+
+static void demo_announce(struct demo *d)
+{
+    const struct demo_matrix *m = &d->matrix;
+
+    d->progress.out = d->c->out;
+    d->progress.is_on = !d->c->json && !d->no_progress;
+    d->progress.is_terminal = isatty(fileno(d->c->out)) == 1;
+    d->progress.total = cholesky_ntasks(m->nt);
+    if (d->c->json)
+        return;
+    fprintf(d->c->out,
+            "tile Cholesky of order %zu in double precision: %" PRIu32
+            " x %" PRIu32 " tiles of %zu\n"
+            "%u worker%s, scheduler %s, kernels %s\n",
+            m->n, m->nt, m->nt, m->nb, d->stats.nworkers,
+            d->stats.nworkers == 1 ? "" : "s", d->stats.sched, m->ops->name);
+    fflush(d->c->out);
+}
+
+/* --- the run -------------------------------------------------------------- */
+
+static int demo_failed(struct demo *d, heddle_ctx *ctx, const char *step,
+                       heddle_status st)
+{
+    struct heddle_error e = {.size = sizeof(e)};
+
+    if (ctx != NULL && heddle_ctx_error(ctx, &e) == HEDDLE_OK &&
+        e.message[0] != '\0')
+        return cli_fail(d->c, "the %s failed: %s", step, e.message);
+    return cli_fail(d->c, "the %s failed: %s", step, heddle_status_text(st));
+}
+
+static int demo_execute(struct demo *d)
+{
+    struct demo_factor f = {
+        .ctx = d->ctx, .tick = progress_tick, .tick_user = &d->progress};
+    heddle_status st = demo_matrix_fill(&d->matrix, d->work);
+
+    if (st != HEDDLE_OK)
+        return demo_failed(d, d->work, "preparation", st);
+    st = demo_matrix_factor(&d->matrix, &f);
+    progress_end(&d->progress);
+    if (st != HEDDLE_OK)
+        return demo_failed(d, d->ctx, "factorisation", st);
+    d->wall_ns = f.wall_ns;
+    if (heddle_ctx_get_stats(d->ctx, &d->stats) != HEDDLE_OK)
+        return cli_fail(d->c, "the context does not answer");
+    st = heddle_ctx_destroy(d->ctx); /* writes the log */
+    d->ctx = NULL;
+    if (st != HEDDLE_OK)
+        return cli_fail(d->c, "the log '%s' could not be written: %s", d->log,
+                        d->why[0] != '\0' ? d->why : heddle_status_text(st));
+    st = demo_matrix_check(&d->matrix, d->work, &d->error);
+    if (st != HEDDLE_OK)
+        return demo_failed(d, d->work, "check", st);
+    d->why[0] = '\0';
+    st = demo_report_read(&d->report, d->log, d->matrix.nt, d->stats.nworkers,
+                          d->why, sizeof(d->why));
+    if (st != HEDDLE_OK)
+        return cli_fail(d->c, "the log '%s' cannot be read: %s", d->log,
+                        d->why[0] != '\0' ? d->why : heddle_status_text(st));
+    return 0;
+}
+
+/* --- the summary ---------------------------------------------------------- */
+
+static double gflops(const struct demo *d)
+{
+    return demo_matrix_flops(d->matrix.n) / d->wall_ns;
+}
+
+static double bound_ns(const struct demo *d)
+{
+    const struct demo_report *r = &d->report;
+
+    return r->area_ns > r->path_ns ? r->area_ns : r->path_ns;
+}
+
+static const char *ns_text(char cell[CELL], double ns)
+{
+    struct heddle_text t;
+
+    heddle_text_init(&t, cell, CELL);
+    heddle_text_ns(&t, (uint64_t)(ns + 0.5));
+    return cell;
+}
+
+static void print_summary(const struct demo *d)
+{
+    const uint32_t nt = d->matrix.nt;
+    const struct demo_report *r = &d->report;
+    FILE *out = d->c->out;
+    char a[CELL], b[CELL], c[CELL];
+    struct heddle_text t;
+
+    fprintf(out, "tasks        %zu:", cholesky_ntasks(nt));
+    for (enum cholesky_kind k = 0; k < CHOLESKY_NKINDS; k++)
+        fprintf(out, " %zu %s%s", cholesky_count(nt, k), cholesky_name(k),
+                k + 1 < CHOLESKY_NKINDS ? "," : "\n");
+    fprintf(out, "time         %s, %.1f GFLOP/s\n", ns_text(a, d->wall_ns),
+            gflops(d));
+    fprintf(out, "utilisation  %.1f %% of %u worker%s\n", 100 * r->utilisation,
+            d->stats.nworkers, d->stats.nworkers == 1 ? "" : "s");
+    fprintf(out, "overhead     %s per task\n", ns_text(a, r->overhead_task_ns));
+    fprintf(out,
+            "speed        %.1f %% of %u x %.1f GFLOP/s, gemm alone on one "
+            "core\n",
+            100 * gflops(d) / (d->peak * d->stats.nworkers), d->stats.nworkers,
+            d->peak);
+    fprintf(out,
+            "bound        %s with these task times (all tasks %s, longest "
+            "chain %s): %.1f %% of the best\n",
+            ns_text(a, bound_ns(d)), ns_text(b, r->area_ns),
+            ns_text(c, r->path_ns), 100 * bound_ns(d) / d->wall_ns);
+    fprintf(out, "check        ||A - L L^T|| / (n ||A|| eps) = %.2g: %s\n",
+            d->error, d->error < GOOD_ERROR ? "right" : "WRONG");
+    heddle_text_init(&t, a, sizeof(a));
+    heddle_text_bytes(&t, r->log_bytes);
+    fprintf(out, "trace        %s (%s); look at it with\n", d->log, a);
+    fprintf(out, "  heddle trace info %s\n", d->log);
+    fprintf(out,
+            "  heddle trace export %s --format chrome -o demo.json\n"
+            "  and open demo.json in ui.perfetto.dev or chrome://tracing\n",
+            d->log);
+}
+
+static int print_json(const struct demo *d)
+{
+    const struct demo_matrix *m = &d->matrix;
+    struct heddle_json j;
+    heddle_status st;
+
+    heddle_json_init_file(&j, d->c->out);
+    heddle_json_object(&j);
+    heddle_json_key_str(&j, "name", "demo");
+    heddle_json_key_str(&j, "version", heddle_version());
+    heddle_json_key_uint(&j, "n", m->n);
+    heddle_json_key_uint(&j, "nb", m->nb);
+    heddle_json_key_uint(&j, "tiles", m->nt);
+    heddle_json_key_uint(&j, "workers", d->stats.nworkers);
+    heddle_json_key_str(&j, "sched", d->stats.sched);
+    heddle_json_key_str(&j, "kernels", m->ops->name);
+    heddle_json_key_uint(&j, "tasks", cholesky_ntasks(m->nt));
+    heddle_json_key_double(&j, "wall_ns", d->wall_ns);
+    heddle_json_key_double(&j, "gflops", gflops(d));
+    heddle_json_key_double(&j, "peak_gflops", d->peak * d->stats.nworkers);
+    heddle_json_key_double(&j, "utilisation", d->report.utilisation);
+    heddle_json_key_double(&j, "overhead_ns_per_task",
+                           d->report.overhead_task_ns);
+    heddle_json_key_double(&j, "area_ns", d->report.area_ns);
+    heddle_json_key_double(&j, "path_ns", d->report.path_ns);
+    heddle_json_key_double(&j, "bound_ns", bound_ns(d));
+    heddle_json_key_double(&j, "backward_error", d->error);
+    heddle_json_key_bool(&j, "right", d->error < GOOD_ERROR);
+    heddle_json_key_str(&j, "log", d->log);
+    heddle_json_key_uint(&j, "log_bytes", d->report.log_bytes);
+    heddle_json_end(&j);
+    heddle_json_line(&j);
+    st = heddle_json_finish(&j);
+    return st == HEDDLE_OK
+               ? 0
+               : cli_fail(d->c, "no output: %s", heddle_status_text(st));
+}
+
+/* --- the command ---------------------------------------------------------- */
+
+static int demo_steps(struct demo *d)
+{
+    int rc = demo_contexts(d);
+
+    if (rc == 0)
+        rc = demo_prepare(d);
+    if (rc != 0)
+        return rc;
+    demo_announce(d);
+    rc = demo_execute(d);
+    if (rc != 0)
+        return rc;
+    if (d->c->json)
+        rc = print_json(d);
+    else
+        print_summary(d);
+    if (rc == 0 && !(d->error < GOOD_ERROR))
+        rc = cli_fail(d->c, "the factor is wrong: the error is %g", d->error);
+    return rc;
+}
+
+static int demo_run(struct cli *c, int argc, char **argv)
+{
+    struct demo d = {.c = c, .log = "heddle-demo.log", .log_level = 1};
+    const struct cli_opt opts[] = {
+        {"--n", CLI_UINT, &d.n, 1, MAX_N},
+        {"--nb", CLI_UINT, &d.nb, 1, MAX_NB},
+        {"--workers", CLI_UINT, &d.workers, 1, 4096},
+        {"--log", CLI_STRING, &d.log, 0, 0},
+        {"--log-level", CLI_UINT, &d.log_level, 0, HEDDLE_LOG_EXPERT},
+        {"--kernels", CLI_STRING, &d.kernels, 0, 0},
+        {"--no-progress", CLI_FLAG, &d.no_progress, 0, 0},
+        {0}};
+    int rc = cli_parse(c, "demo", argc, argv, opts, NULL);
+
+    if (rc != 0)
+        return rc;
+    if (d.n != 0 && d.nb != 0 && d.n / d.nb > 512)
+        return cli_error(c,
+                         "order %" PRIu64 " in tiles of %" PRIu64 " makes more "
+                         "than 512 tiles along a side: give a larger --nb",
+                         d.n, d.nb);
+    rc = demo_steps(&d);
+    heddle_ctx_destroy(d.ctx);
+    heddle_ctx_destroy(d.work);
+    demo_matrix_fini(&d.matrix);
+    return rc;
+}
+
+const struct heddle_cmd heddle_cmd_demo = {
+    .name = "demo",
+    .help = "factorises a matrix by tasks on all cores and checks it",
+    .usage =
+        "heddle demo [--n N] [--nb NB] [--workers W] [--kernels blas|plain]\n"
+        "    [--log FILE] [--log-level L] [--no-progress] [--json]\n"
+        "\n"
+        "  --n            order of the matrix (default: about a second of "
+        "work)\n"
+        "  --nb           order of a tile (default 256 with a BLAS, 128 "
+        "without)\n"
+        "  --workers      (default: all cores)\n"
+        "  --kernels      arithmetic by the BLAS or in plain C\n"
+        "  --log          where the trace goes (default heddle-demo.log)\n"
+        "  --log-level    0 (tasks) to 3 (default 1: with dependencies)\n"
+        "  --no-progress  no progress bar\n"
+        "  --json         one JSON object\n",
+    .run = demo_run,
+};

@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * demo_matrix: the matrix of the demo, its factorisation and its check.
+ *
+ * Structure  each tile of the lower triangle has memory of its own, so tiles do
+ *            not share cache lines. A step registers them with the context it is
+ *            given and drops the handles at its end.
+ * Check      R = A - L L^T tile by tile, as tasks: fill, gemm..., syrk..., norm.
+ *            The tiles of R are allocated by the runtime and freed as soon as
+ *            their norm was added (handles are dropped at submission).
+ */
+#include "demo.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/rng.h"
+
+enum { TICK_NS = 50000000, SUBMITS_PER_TICK = 64, PEAK_ROUNDS = 5 };
+
+/* Argument of fill and norm. */
+struct place {
+    uint32_t i, j; /* of the first element */
+    uint64_t n;
+};
+
+/* Arguments of the others. */
+struct numerics {
+    const struct heddle_tile_ops *ops;
+};
+
+/* --- kernels -------------------------------------------------------------- */
+
+static struct tile exec_tile(struct heddle_exec *x, unsigned i)
+{
+    const struct heddle_layout *l = heddle_exec_layout(x, i);
+
+    return (struct tile){heddle_exec_ptr(x, i), l->extent[0], l->extent[1],
+                         l->stride[1]};
+}
+
+static const struct heddle_tile_ops *exec_ops(struct heddle_exec *x)
+{
+    return ((const struct numerics *)heddle_exec_arg(x))->ops;
+}
+
+static heddle_status run_potrf(struct heddle_exec *x)
+{
+    if (exec_ops(x)->potrf(exec_tile(x, 0)) != 0)
+        return heddle_exec_fail(x, HEDDLE_ETASK,
+                                "the matrix is not positive definite");
+    return HEDDLE_OK;
+}
+
+static heddle_status run_trsm(struct heddle_exec *x)
+{
+    exec_ops(x)->trsm(exec_tile(x, 0), exec_tile(x, 1));
+    return HEDDLE_OK;
+}
+
+static heddle_status run_syrk(struct heddle_exec *x)
+{
+    exec_ops(x)->syrk(exec_tile(x, 0), exec_tile(x, 1));
+    return HEDDLE_OK;
+}
+
+static heddle_status run_gemm(struct heddle_exec *x)
+{
+    exec_ops(x)->gemm(exec_tile(x, 0), exec_tile(x, 1), exec_tile(x, 2));
+    return HEDDLE_OK;
+}
+
+/* A[i][j]: see demo.h. */
+static double element(uint64_t i, uint64_t j, uint64_t n)
+{
+    const uint64_t lo = i < j ? i : j, hi = i < j ? j : i;
+    const uint64_t h = heddle_mix64(hi << 32 | lo);
+
+    return (double)(h >> 11) * 0x1.0p-53 - 0.5 + (i == j ? (double)n : 0.0);
+}
+
+static heddle_status run_fill(struct heddle_exec *x)
+{
+    const struct place *p = heddle_exec_arg(x);
+    const struct tile t = exec_tile(x, 0);
+
+    for (size_t j = 0; j < t.n; j++)
+        for (size_t i = 0; i < t.m; i++)
+            t.a[i + j * t.ld] = element(p->i + i, p->j + j, p->n);
+    return HEDDLE_OK;
+}
+
+/* Adds the squares of a tile of R and of A. A diagonal tile counts its lower
+ * part, once, the others count for their mirror image too. */
+static heddle_status run_norm(struct heddle_exec *x)
+{
+    const struct place *p = heddle_exec_arg(x);
+    const struct tile t = exec_tile(x, 0);
+    double *sum = heddle_exec_ptr(x, 1);
+    double r = 0, a = 0;
+
+    for (size_t j = 0; j < t.n; j++) {
+        for (size_t i = p->i == p->j ? j : 0; i < t.m; i++) {
+            const double e = element(p->i + i, p->j + j, p->n);
+            const double d = t.a[i + j * t.ld];
+            const double twice = p->i + i == p->j + j ? 1.0 : 2.0;
+
+            r += twice * d * d;
+            a += twice * e * e;
+        }
+    }
+    sum[0] += r;
+    sum[1] += a;
+    return HEDDLE_OK;
+}
+
+/* Operations of one task, from the shape of the tile it updates. */
+static struct heddle_cost cost(struct heddle_exec *x, double flops)
+{
+    double bytes = 0;
+
+    for (unsigned i = 0; i < heddle_exec_noperands(x); i++)
+        bytes += 8.0 * (double)heddle_exec_count(x, i);
+    return (struct heddle_cost){.flops = flops, .bytes = bytes};
+}
+
+static struct heddle_cost cost_potrf(struct heddle_exec *x)
+{
+    const double n = (double)heddle_exec_layout(x, 0)->extent[1];
+
+    return cost(x, n * n * n / 3);
+}
+
+/* trsm and syrk: m n n. */
+static struct heddle_cost cost_half(struct heddle_exec *x)
+{
+    const struct heddle_layout *a = heddle_exec_layout(x, 0);
+
+    return cost(x, (double)a->extent[1] * (double)heddle_exec_count(x, 1));
+}
+
+static struct heddle_cost cost_gemm(struct heddle_exec *x)
+{
+    const struct heddle_layout *a = heddle_exec_layout(x, 0);
+
+    return cost(x,
+                2.0 * (double)a->extent[1] * (double)heddle_exec_count(x, 2));
+}
+
+/* --- the matrix ----------------------------------------------------------- */
+
+size_t demo_matrix_bytes(size_t n, size_t nb)
+{
+    const size_t nt = (n + nb - 1) / nb;
+    size_t bytes;
+
+    if (!heddle_mul(&bytes, nt * (nt + 1) / 2, nb * nb * sizeof(double)))
+        return 0;
+    return bytes;
+}
+
+static void matrix_kernels(struct demo_matrix *m)
+{
+    static const struct {
+        const char *name;
+        heddle_run_fn run;
+        struct heddle_cost (*cost)(struct heddle_exec *x);
+        unsigned noperands;
+        enum heddle_mode mode[3];
+    } def[DEMO_NKERNELS] = {
+        {"potrf", run_potrf, cost_potrf, 1, {HEDDLE_RW}},
+        {"trsm", run_trsm, cost_half, 2, {HEDDLE_R, HEDDLE_RW}},
+        {"syrk", run_syrk, cost_half, 2, {HEDDLE_R, HEDDLE_RW}},
+        {"gemm", run_gemm, cost_gemm, 3, {HEDDLE_R, HEDDLE_R, HEDDLE_RW}},
+        {"fill", run_fill, NULL, 1, {HEDDLE_W}},
+        {"norm", run_norm, NULL, 2, {HEDDLE_R, HEDDLE_REDUCE}},
+    };
+
+    for (unsigned i = 0; i < DEMO_NKERNELS; i++) {
+        heddle_kernel *k = &m->kernel[i];
+
+        *k = (heddle_kernel){.size = sizeof(*k),
+                             .name = def[i].name,
+                             .noperands = def[i].noperands,
+                             .cost = def[i].cost};
+        k->variants[0] = (struct heddle_variant){
+            .name = m->ops->name, .device = HEDDLE_DEV_CPU, .run = def[i].run};
+        for (unsigned o = 0; o < def[i].noperands; o++)
+            k->mode[o] = def[i].mode[o];
+    }
+}
+
+heddle_status demo_matrix_init(struct demo_matrix *m,
+                               const struct heddle_tile_ops *ops, size_t n,
+                               size_t nb)
+{
+    *m = (struct demo_matrix){.ops = ops, .n = n, .nb = nb};
+    m->nt = (uint32_t)((n + nb - 1) / nb);
+    m->bytes = demo_matrix_bytes(n, nb);
+    if (m->bytes != 0)
+        m->data = heddle_alloc_aligned(NULL, m->bytes, 64);
+    matrix_kernels(m);
+    return m->data == NULL ? HEDDLE_ENOMEM : HEDDLE_OK;
+}
+
+void demo_matrix_fini(struct demo_matrix *m)
+{
+    heddle_free(NULL, m->data, m->bytes);
+    m->data = NULL;
+}
+
+static size_t tile_order(const struct demo_matrix *m, size_t i)
+{
+    const size_t rest = m->n - i * m->nb;
+
+    return rest < m->nb ? rest : m->nb;
+}
+
+/* --- tiles as handles ----------------------------------------------------- */
+
+static void drop_tiles(const struct demo_matrix *m, heddle_handle **tiles)
+{
+    for (size_t t = 0; tiles != NULL && t < cholesky_tile(m->nt, 0); t++)
+        heddle_handle_unref(tiles[t]);
+    free(tiles);
+}
+
+/* One handle per tile; NULL after a failure. */
+static heddle_handle **make_tiles(const struct demo_matrix *m, heddle_ctx *ctx,
+                                  heddle_status *st)
+{
+    heddle_handle **tiles =
+        calloc(cholesky_tile(m->nt, 0), sizeof(heddle_handle *));
+
+    *st = tiles == NULL ? HEDDLE_ENOMEM : HEDDLE_OK;
+    for (size_t i = 0; i < m->nt; i++) {
+        for (size_t j = 0; j <= i && *st == HEDDLE_OK; j++) {
+            const size_t t = cholesky_tile(i, j);
+
+            *st = heddle_handle_matrix(ctx, m->data + t * m->nb * m->nb,
+                                       tile_order(m, i), tile_order(m, j),
+                                       tile_order(m, i), HEDDLE_F64, &tiles[t]);
+        }
+    }
+    if (*st == HEDDLE_OK)
+        return tiles;
+    drop_tiles(m, tiles);
+    return NULL;
+}
+
+static heddle_status submit_place(const struct demo_matrix *m, heddle_ctx *ctx,
+                                  unsigned kernel, size_t i, size_t j,
+                                  heddle_handle *tile, heddle_handle *sum)
+{
+    const struct place p = {(uint32_t)(i * m->nb), (uint32_t)(j * m->nb), m->n};
+
+    return heddle_submit(ctx, &m->kernel[kernel],
+                         &(struct heddle_call){.operand = {tile, sum},
+                                               .arg = &p,
+                                               .arg_bytes = sizeof(p)});
+}
+
+/* The failure of the submission, or of the tasks. */
+static heddle_status finish(heddle_ctx *ctx, heddle_status st)
+{
+    const heddle_status waited = heddle_wait(ctx);
+
+    return st != HEDDLE_OK ? st : waited;
+}
+
+heddle_status demo_matrix_fill(struct demo_matrix *m, heddle_ctx *ctx)
+{
+    heddle_status st;
+    heddle_handle **tiles = make_tiles(m, ctx, &st);
+
+    for (size_t i = 0; i < m->nt; i++)
+        for (size_t j = 0; j <= i && st == HEDDLE_OK; j++)
+            st = submit_place(m, ctx, DEMO_FILL, i, j,
+                              tiles[cholesky_tile(i, j)], NULL);
+    st = finish(ctx, st);
+    drop_tiles(m, tiles);
+    return st;
+}
+
+/* --- factorisation -------------------------------------------------------- */
+
+struct submission {
+    const struct demo_matrix *m;
+    struct demo_factor *f;
+    heddle_handle **tiles;
+    struct numerics args;
+    size_t nsubmitted;
+};
+
+static void tick(const struct demo_factor *f)
+{
+    struct heddle_ctx_stats s = {.size = sizeof(s)};
+
+    if (f->tick != NULL && heddle_ctx_get_stats(f->ctx, &s) == HEDDLE_OK)
+        f->tick(f->tick_user, s.done);
+}
+
+static heddle_status submit_one(void *user, const struct cholesky_task *t)
+{
+    struct submission *s = user;
+    struct heddle_call call = {.arg = &s->args, .arg_bytes = sizeof(s->args)};
+
+    for (uint32_t i = 0; i < t->ntiles; i++)
+        call.operand[i] = s->tiles[t->tile[i]];
+    /* Early steps first, and in a step what the next one waits for. */
+    call.priority =
+        (int)(s->m->nt - t->step) * 4 + (CHOLESKY_GEMM - (int)t->kind);
+    if (++s->nsubmitted % SUBMITS_PER_TICK == 0)
+        tick(s->f);
+    return heddle_submit(s->f->ctx, &s->m->kernel[t->kind], &call);
+}
+
+heddle_status demo_matrix_factor(struct demo_matrix *m, struct demo_factor *f)
+{
+    struct submission s = {.m = m, .f = f, .args = {m->ops}};
+    heddle_status st, waited;
+    uint64_t start;
+
+    s.tiles = make_tiles(m, f->ctx, &st);
+    if (st != HEDDLE_OK)
+        return st;
+    start = heddle_clock_ns();
+    st = cholesky_walk(m->nt, submit_one, &s);
+    while ((waited = heddle_wait_for(f->ctx, TICK_NS)) == HEDDLE_ETIMEDOUT)
+        tick(f);
+    f->wall_ns = (double)(heddle_clock_ns() - start);
+    tick(f);
+    drop_tiles(m, s.tiles);
+    return st != HEDDLE_OK ? st : waited;
+}
+
+double demo_matrix_flops(size_t n)
+{
+    const double x = (double)n;
+
+    return x * x * x / 3 + x * x / 2 + x / 6;
+}
+
+/* --- check ---------------------------------------------------------------- */
+
+/* R[i][j] -= L[i][k] L[j][k]^T for all k, then its norm. */
+static heddle_status submit_residual(const struct demo_matrix *m,
+                                     heddle_ctx *ctx, heddle_handle **tiles,
+                                     heddle_handle *sum, size_t i, size_t j)
+{
+    const struct numerics args = {m->ops};
+    struct heddle_call call = {.arg = &args, .arg_bytes = sizeof(args)};
+    heddle_handle *r = NULL;
+    heddle_status st = heddle_handle_matrix(
+        ctx, NULL, tile_order(m, i), tile_order(m, j), 0, HEDDLE_F64, &r);
+
+    if (st == HEDDLE_OK)
+        st = submit_place(m, ctx, DEMO_FILL, i, j, r, NULL);
+    for (size_t k = 0; k <= j && st == HEDDLE_OK; k++) {
+        const bool is_diagonal = i == j;
+
+        call.operand[0] = tiles[cholesky_tile(i, k)];
+        call.operand[1] = is_diagonal ? r : tiles[cholesky_tile(j, k)];
+        call.operand[2] = is_diagonal ? NULL : r;
+        st = heddle_submit(
+            ctx, &m->kernel[is_diagonal ? CHOLESKY_SYRK : CHOLESKY_GEMM],
+            &call);
+    }
+    if (st == HEDDLE_OK)
+        st = submit_place(m, ctx, DEMO_NORM, i, j, r, sum);
+    heddle_handle_unref(r); /* the tasks keep it */
+    return st;
+}
+
+heddle_status demo_matrix_check(struct demo_matrix *m, heddle_ctx *ctx,
+                                double *error_out)
+{
+    double sums[2] = {0, 0}; /* squares of R, of A */
+    heddle_handle *sum = NULL;
+    heddle_status st;
+    heddle_handle **tiles = make_tiles(m, ctx, &st);
+
+    if (st == HEDDLE_OK)
+        st = heddle_handle_vector(ctx, sums, 2, HEDDLE_F64, &sum);
+    if (st == HEDDLE_OK)
+        st = heddle_handle_set_sum(sum);
+    for (size_t i = 0; i < m->nt; i++)
+        for (size_t j = 0; j <= i && st == HEDDLE_OK; j++)
+            st = submit_residual(m, ctx, tiles, sum, i, j);
+    st = finish(ctx, st);
+    if (st == HEDDLE_OK)
+        st = heddle_handle_acquire(sum, HEDDLE_R, NULL);
+    if (st == HEDDLE_OK) {
+        *error_out = sqrt(sums[0] / sums[1]) / ((double)m->n * DBL_EPSILON);
+        st = heddle_handle_release(sum);
+    }
+    heddle_handle_unref(sum);
+    drop_tiles(m, tiles);
+    return st;
+}
+
+/* --- peak ----------------------------------------------------------------- */
+
+double demo_peak(const struct heddle_tile_ops *ops, size_t nb)
+{
+    const size_t bytes = 3 * nb * nb * sizeof(double);
+    const double flops = 2.0 * (double)nb * (double)nb * (double)nb;
+    double *d = heddle_alloc_aligned(NULL, bytes, 64);
+    double best = 0;
+
+    if (d == NULL)
+        return 0;
+    for (size_t i = 0; i < 3 * nb * nb; i++)
+        d[i] = (double)(i % 7) * 0.125;
+    for (unsigned r = 0; r < PEAK_ROUNDS; r++) {
+        const struct tile a = {d, nb, nb, nb}, b = {d + nb * nb, nb, nb, nb},
+                          c = {d + 2 * nb * nb, nb, nb, nb};
+        const uint64_t start = heddle_clock_ns();
+        uint64_t ns;
+        unsigned runs = 0;
+
+        do {
+            ops->gemm(a, b, c);
+            ns = heddle_clock_ns() - start;
+            runs++;
+        } while (ns < 10000000);
+        if (flops * runs / (double)ns > best)
+            best = flops * runs / (double)ns;
+    }
+    heddle_free(NULL, d, bytes);
+    return best;
+}
