@@ -157,8 +157,8 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_perf_query(
     heddle_perf *perf, const struct heddle_perf_key *key, uint64_t shape,
     double flops, double bytes, struct heddle_estimate *est_out);
 
-/* The `dir` a context uses when it is given none (heddle(7) says which), cut to
- * fit; "" when there is none. */
+/* The `dir` a context uses when it is given none (heddle(7) says which); ""
+ * when there is none or it does not fit. */
 HEDDLE_API void heddle_env_cache_dir(char *buf, size_t bytes);
 
 #ifdef __cplusplus

@@ -5,13 +5,14 @@
  * Structure  A checked body works on copies of its operands ("shadows"), which
  *            keep the strides and the alignment of the originals. Random bytes
  *            lie before, behind and between the elements; an operand that is
- *            only written starts as random bytes as well, as NaNs where the type
- *            has them. After the body the shadow is compared with its image, the
- *            same bytes as they were lent, and goes back to the original. Of all
- *            arrays of the context a hash is taken before and after the body.
- *            So these are found: writes next to an operand, writes to a read-only
- *            operand, outputs that were left unwritten, and writes to data that
- *            were not declared, or not through heddle_exec_ptr().
+ *            only written starts as random bytes as well, as NaNs where the
+ *            type has them. After the body the shadow is compared with its
+ *            image, the same bytes as they were lent, and goes back to the
+ *            original. Of all arrays of the context a hash is taken before and
+ *            after the body. So these are found: writes next to an operand,
+ *            writes to a read-only operand, outputs that were left unwritten,
+ *            and writes to data that were not declared, or not through
+ *            heddle_exec_ptr().
  *            Children work on the originals: the shadows go back before a child
  *            is submitted and are read again when the children have ended.
  * Invariants (1) between a flush and the next change by the body, shadow and

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * check: each kind of undeclared access is found and named; honest tasks give
- * the same results with the checker as without, in all modes, types and layouts,
- * nested or not; every allocation of the checker may fail.
+ * the same results with the checker as without, in all modes, types and
+ * layouts, nested or not; every allocation of the checker may fail.
  */
 #include <sched.h>
 #include <stdatomic.h>
 
 #include "core/core.h"
+#include "heddle/graph.h"
 #include "test.h"
 
 /* --- fixture -------------------------------------------------------------- */
@@ -661,6 +662,40 @@ TEST(tasks_own_data)
     stop();
 }
 
+TEST(recorded_tasks)
+{
+    double a[4] = {1, 2, 3, 4}, b[4] = {0}, *p = &b[1];
+    heddle_handle *ha, *hb;
+    heddle_graph *g;
+
+    start();
+    ha = vector(a, 4, HEDDLE_F64, "alpha");
+    hb = vector(b, 4, HEDDLE_F64, "beta");
+    CHECK_OK(heddle_graph_begin(env.ctx, &g));
+    CHECK_OK(
+        heddle_graph_submit(g, &inc, &(struct heddle_call){.operand = {ha}}));
+    CHECK_OK(heddle_graph_submit(g, &add_r_rw,
+                                 &(struct heddle_call){.operand = {ha, hb}}));
+    CHECK_OK(heddle_graph_end(g));
+    CHECK_OK(heddle_graph_launch(g, NULL));
+    CHECK_OK(heddle_graph_launch(g, NULL));
+    CHECK_OK(heddle_wait(env.ctx));
+    CHECK(a[3] == 6.0 && b[3] == 5.0 + 6.0);
+    heddle_graph_unref(g);
+    CHECK_OK(heddle_graph_begin(env.ctx, &g));
+    CHECK_OK(heddle_graph_submit(
+        g, &stray_rw,
+        &(struct heddle_call){.operand = {ha}, .arg = &p, .arg_bytes = 8}));
+    CHECK_OK(heddle_graph_end(g));
+    CHECK_OK(heddle_graph_launch(g, NULL));
+    CHECK_STATUS(heddle_wait(env.ctx), HEDDLE_EACCESS);
+    BLAMED("(kernel stray) failed: changed handle beta, which it did not");
+    heddle_graph_unref(g);
+    heddle_handle_unref(ha);
+    heddle_handle_unref(hb);
+    stop();
+}
+
 /* --- retries, other threads, no memory ------------------------------------ */
 
 static heddle_status spoil(struct heddle_exec *x)
@@ -832,5 +867,5 @@ TEST_MAIN(finds_write_to_read_only, finds_write_outside,
           finds_undeclared_write, strides_and_types, all_modes,
           operands_that_overlap, many_operands, children_and_parent_share,
           children_write_the_output, finds_undeclared_write_of_a_parent,
-          tasks_own_data, retry_starts_from_the_old_data,
+          tasks_own_data, recorded_tasks, retry_starts_from_the_old_data,
           acquired_data_are_the_programs, no_memory)

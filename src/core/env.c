@@ -3,8 +3,8 @@
  * env: the environment of the process, in one file.
  *
  * Purpose    fills the options of a context from HEDDLE_* variables. One list,
- *            ENV_LIST, is what is read, what `heddle info --env` prints and what
- *            heddle_env_list() returns.
+ *            ENV_LIST, is what is read, what `heddle info --env` prints and
+ *            what heddle_env_list() returns.
  * Invariants (1) an option that the caller has set is never changed
  *            (2) either all variables apply or, after a malformed one, none
  * Threads    any; getenv() itself asks that no thread changes the environment

@@ -18,8 +18,8 @@
 struct gang {
     unsigned size;
     heddle_run_fn run;
-    const struct heddle_exec *x;
-    const struct exec_slow *slow;
+    struct heddle_exec x;   /* as it was before the leader began */
+    struct exec_slow slow;
     _Atomic uint32_t joined;  /* members, the leader included */
     _Atomic uint32_t is_formed;
     _Atomic uint32_t ended;   /* members whose function returned */
@@ -39,14 +39,12 @@ static void gang_relax(unsigned *n)
 
 static void gang_member(struct worker *w, struct gang *g, unsigned rank)
 {
-    struct exec_slow s = *g->slow;
-    struct heddle_exec x = *g->x;
+    struct exec_slow s = g->slow;
+    struct heddle_exec x = g->x;
     heddle_status st;
     int none = 0;
 
-    s.gang = g;
     s.rank = rank;
-    s.message[0] = '\0';
     x.worker = w;
     x.slow = &s;
     x.scope = NULL;
@@ -86,8 +84,8 @@ bool heddle_gang_join(struct worker *w)
     if (start == 1) {
         start = heddle_ticks();
         gang_member(w, g, n);
-        heddle_trace_task(w->lane, g->x->id, g->x->kinfo->id,
-                          (uint8_t)g->slow->variant, HEDDLE_LOG_GANG, start,
+        heddle_trace_task(w->lane, g->x.id, g->x.kinfo->id,
+                          (uint8_t)g->slow.variant, HEDDLE_LOG_GANG, start,
                           heddle_ticks(), 0);
         w->last = 0;
         heddle_add_acqrel(&g->ended, 1u); /* what this member wrote */
@@ -131,36 +129,38 @@ static bool gang_form(heddle_ctx *ctx, struct gang *g)
 heddle_status heddle_gang_run(struct heddle_exec *x, struct exec_slow *s,
                               heddle_run_fn run, unsigned size)
 {
-    struct gang g = {.size = size, .run = run, .x = x, .slow = s};
+    struct gang g = {.size = size, .run = run};
     heddle_ctx *ctx = x->ctx;
     struct worker *w = x->worker;
     unsigned spins = 0;
     uint32_t helpers;
     heddle_status st = HEDDLE_AGAIN;
 
-    heddle_store_rlx(&g.joined, 1u); /* not shared yet */
     if (w->gang_depth > 0 || size > gang_present(ctx))
         return HEDDLE_AGAIN;
+    s->gang = &g;
+    g.x = *x;
+    g.slow = *s;
+    heddle_store_rlx(&g.joined, 1u); /* not shared yet */
     heddle_spin_lock(&ctx->gang_lock);
     if (heddle_load_rlx(&ctx->gang) != NULL) {
         heddle_spin_unlock(&ctx->gang_lock);
+        s->gang = NULL;
         return HEDDLE_AGAIN; /* another forms: join that one first */
     }
     heddle_store_rel(&ctx->gang, &g);
     heddle_spin_unlock(&ctx->gang_lock);
     heddle_park_ring_all(&ctx->park, w->id);
     if (gang_form(ctx, &g)) {
-        s->gang = &g;
-        s->rank = 0;
         w->gang_depth++;
         st = run(x);
         w->gang_depth--;
         while (heddle_load_acq(&g.ended) != size - 1)
             gang_relax(&spins);
-        s->gang = NULL;
         if (st == HEDDLE_OK)
             st = (heddle_status)heddle_load_acq(&g.status);
     }
+    s->gang = NULL;
     /* g lives on this stack: wait until the helpers have let go of it. */
     helpers = heddle_load_acq(&g.joined) - 1;
     while (heddle_load_acq(&g.left) != helpers)

@@ -26,7 +26,9 @@ static void handle_sign(heddle_ctx *ctx, heddle_handle *h)
 {
     struct worker *w = heddle_ctx_self(ctx);
 
+    heddle_mutex_lock(&ctx->reg.lock); /* the checker reads it under this */
     h->creator = w == NULL ? 0 : w->current->id;
+    heddle_mutex_unlock(&ctx->reg.lock);
 }
 
 static void handle_define(heddle_ctx *ctx, const heddle_handle *h)
@@ -214,7 +216,7 @@ void heddle_handle_unref(heddle_handle *h)
 heddle_status heddle_handle_set_name(heddle_handle *h, const char *name)
 {
     heddle_ctx *ctx;
-    char *copy;
+    char *copy, *old;
 
     HEDDLE_CHECK(h != NULL && name != NULL);
     ctx = handle_ctx(h);
@@ -223,8 +225,11 @@ heddle_status heddle_handle_set_name(heddle_handle *h, const char *name)
     copy = heddle_strdup(&h->alloc, name);
     if (copy == NULL)
         return heddle_fail(ctx, HEDDLE_ENOMEM, "no memory for a name");
-    heddle_strfree(&h->alloc, h->name);
+    heddle_mutex_lock(&ctx->reg.lock);
+    old = h->name;
     h->name = copy;
+    heddle_mutex_unlock(&ctx->reg.lock);
+    heddle_strfree(&h->alloc, old);
     handle_define(ctx, h);
     return HEDDLE_OK;
 }

@@ -322,8 +322,7 @@ static heddle_status slow_backup(struct heddle_exec *x)
         x->slow->backup[i] = heddle_alloc(&x->ctx->alloc, x->op[i]->bytes);
         if (x->slow->backup[i] == NULL)
             return HEDDLE_ENOMEM;
-        heddle_unit_pack(x->op[i], heddle_unit_base(x->op[i]),
-                         x->slow->backup[i]);
+        heddle_unit_pack(x->op[i], heddle_exec_ptr(x, i), x->slow->backup[i]);
     }
     return HEDDLE_OK;
 }
@@ -333,7 +332,7 @@ static void slow_restore(struct heddle_exec *x)
     for (unsigned i = 0; i < x->nops && i < HEDDLE_KERNEL_OPERANDS; i++)
         if (x->slow->backup[i] != NULL)
             heddle_unit_unpack(x->op[i], x->slow->backup[i],
-                               heddle_unit_base(x->op[i]));
+                               heddle_exec_ptr(x, i));
 }
 
 /* Variants in turn: one that declines passes to the next for free, one that

@@ -117,14 +117,12 @@ static struct task_ext *submit_new_ext(struct submitter *sub,
 {
     struct heddle_cell *f = heddle_slab_take_further(&sub->slab, c);
     struct task_ext *e = (struct task_ext *)(void *)f;
-    uint64_t succ;
 
     if (f == NULL)
         return NULL;
     c->ext = f->self;
-    succ = e->succ;
-    memset(e, 0, sizeof(*e));
-    e->succ = succ;
+    /* All but the first word, which stale references may load. */
+    memset(f->bytes, 0, sizeof(*e) - offsetof(struct heddle_cell, bytes));
     c->flags |= TASK_SLOW;
     return e;
 }

@@ -2,22 +2,24 @@
 /*
  * watchdog: which tasks are pending, and what do they wait for?
  *
- * Purpose    a wait that makes no progress explains itself: a task that runs for
- *            too long, an event that nobody completes, data that nobody releases.
- * Structure  two walks over all cells. The first finds the oldest pending tasks,
- *            by their numbers; the second, what those wait for. A live cell knows
- *            who waits for it, so edges are found from their far end.
- * Invariants (1) a cell is read only if its making happens before: the submission
- *                lock covers the tasks of the context; for children it is the CAS
- *                that links a waiter, seen in `succ`
+ * Purpose    a wait that makes no progress explains itself: a task that runs
+ *            for too long, an event that nobody completes, data that nobody
+ *            releases.
+ * Structure  two walks over all cells. The first finds the oldest pending
+ *            tasks, by their numbers; the second, what those wait for. A live
+ *            cell knows who waits for it, so edges are found from their far
+ *            end.
+ * Invariants (1) a cell is read only if its making happens before: the
+ *                submission lock covers the tasks of the context; for children
+ *                it is the CAS that links a waiter, seen in `succ`
  *            (2) what was read is used only if the cell whose end would change
  *                it was still live afterwards (survey_is_live)
- * Threads    any thread that waits, while workers may run. The read-modify-write
- *            in survey_is_live() orders our reads before the end of the task and
- *            so before every later use of the cells. A task that ends between
- *            our reads and that look makes them worthless, and they are dropped;
- *            indices are checked before they are followed. These reads are the
- *            only ones of the library that the thread sanitizer does not see.
+ * Threads    any thread that waits, while workers may run. The read-modify-
+ *            write in survey_is_live() orders our reads before the end of the
+ *            task and so before every later use of the cells. A task that ends
+ *            between our reads and that look makes them worthless, and they
+ *            are dropped; indices are checked before they are followed. These
+ *            reads are hidden from the thread sanitizer (OPTIMISTIC).
  */
 #include <stdio.h>
 #include <string.h>
@@ -93,7 +95,7 @@ static struct heddle_cell *survey_cell(struct survey *s, uint32_t index)
                : NULL;
 }
 
-/* heddle_edge_owner() for an edge that may be gone: NULL if it makes no sense. */
+/* heddle_edge_owner() for an edge that may be gone: NULL if it is no edge. */
 OPTIMISTIC
 static struct heddle_cell *survey_edge(struct survey *s, uint32_t node,
                                        uint32_t *next_out)

@@ -35,7 +35,7 @@ typedef uint64_t heddle_ref;
 enum heddle_crowd {
     HEDDLE_CROWD_READ,    /* members read, each after `writer` */
     HEDDLE_CROWD_COMMUTE, /* members exclude each other, each after `writer` */
-    HEDDLE_CROWD_REDUCE   /* members add into private copies, after nothing */
+    HEDDLE_CROWD_REDUCE   /* members add into private copies, after `writer` */
 };
 
 #define HEDDLE_DEP_INLINE 3

@@ -492,10 +492,17 @@ static void *first_use_main(void *arg)
     return NULL;
 }
 
+/* Takes its time, so that the others arrive meanwhile. */
+static void *slow_alloc(void *user, size_t bytes, size_t align)
+{
+    heddle_thread_sleep_ns(200000);
+    return faulty_alloc(user, bytes, align);
+}
+
 /* The budget is exactly what is needed, whoever comes first. */
 TEST(four_threads_meet_at_the_first_use)
 {
-    for (size_t round = 0; round < test_scale(200); round++) {
+    for (size_t round = 0; round < test_scale(50); round++) {
         struct heddle_layout l = vector(64, HEDDLE_F64);
         struct heddle_registry reg;
         struct first_use s = {.nready = 0};
@@ -508,6 +515,7 @@ TEST(four_threads_meet_at_the_first_use)
         s.unit[0] = make(&reg, &l, NULL);
         for (size_t i = 1; i < 4; i++)
             s.unit[i] = make_part(s.unit[0], i, 8 * i, 1);
+        s.unit[0]->alloc.alloc = slow_alloc;
         for (int i = 0; i < 4; i++)
             CHECK_OK(heddle_thread_create(&t[i], NULL, first_use_main, &s));
         for (int i = 0; i < 4; i++)

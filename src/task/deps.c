@@ -9,7 +9,9 @@
  *              W, RW    waits for the crowd, or for the writer when there is
  *                       none; is the writer then, and the crowd is empty
  *              COMMUTE  waits for the writer, joins the commuters
- *              REDUCE   waits for nothing, joins the reducers
+ *              REDUCE   waits for the writer, joins the reducers
+ *            (Reducers could start before the writer, but then the private copies
+ *            of two reductions of one unit would be in use at once.)
  *            A crowd of another kind is closed first: an empty task that waits
  *            for all members (for reducers: the task that combines) becomes the
  *            writer. Units that overlap are looked at in the same way, and their
@@ -195,8 +197,6 @@ static uint32_t deps_collect_own(struct heddle_slab *s,
                                  const struct heddle_dep *dep,
                                  enum heddle_mode mode, uint32_t m)
 {
-    if (mode == HEDDLE_REDUCE)
-        return m;
     if ((mode == HEDDLE_W || mode == HEDDLE_RW) && dep->nmembers != 0)
         return deps_add_members(s, dep, m);
     return deps_add(s, dep->writer, m);

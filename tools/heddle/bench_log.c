@@ -6,6 +6,9 @@
  *            The difference of the medians is set beside the cost of one clock
  *            read, which a record cannot do without.
  */
+#include <errno.h>
+#include <string.h>
+
 #include "bench.h"
 
 enum { CLOCK_READS = 200000, CLOCK_ROUNDS = 9 };
@@ -79,6 +82,14 @@ static int run_shape(struct cli *c, const struct bench_opts *o,
     return bench_pair_close(&p, rc);
 }
 
+/* Says so before the run, not after it. */
+static bool can_write(const char *path)
+{
+    FILE *f = fopen(path, "wb");
+
+    return f != NULL && fclose(f) == 0;
+}
+
 static int log_run(struct cli *c, int argc, char **argv)
 {
     struct bench_opts o = {
@@ -100,6 +111,9 @@ static int log_run(struct cli *c, int argc, char **argv)
     if (all && o.log != NULL)
         return cli_error(c, "--log needs one --shape: each would overwrite the "
                             "log of the one before");
+    if (o.log != NULL && !can_write(o.log))
+        return cli_fail(c, "the log '%s' cannot be written: %s", o.log,
+                        strerror(errno));
     for (unsigned i = 0; i < STREAM_NSHAPES && rc == 0; i++)
         if (all || i == (unsigned)shape)
             rc = run_shape(c, &o, (enum stream_shape)i);

@@ -34,6 +34,7 @@ struct progress {
 struct demo {
     struct cli *c;
     const char *log, *kernels;
+    const struct heddle_tile_ops *ops;
     uint64_t n, nb, workers, log_level;
     bool no_progress;
     struct progress progress;
@@ -139,17 +140,12 @@ static uint64_t auto_order(const struct demo *d, uint64_t available)
 
 static int demo_prepare(struct demo *d)
 {
-    const struct heddle_tile_ops *ops = heddle_tile_table[0];
+    const struct heddle_tile_ops *ops = d->ops;
     struct heddle_machine_info m = {.size = sizeof(m)};
     char a[CELL], b[CELL];
     struct heddle_text ta, tb;
     uint64_t bytes;
 
-    if (d->kernels != NULL)
-        ops = tile_find(d->kernels);
-    if (ops == NULL)
-        return cli_error(d->c, "there are no kernels '%s' in this build",
-                         d->kernels);
     if (ops->setup != NULL)
         ops->setup();
     if (d->nb == 0)
@@ -383,6 +379,10 @@ static int demo_run(struct cli *c, int argc, char **argv)
                          "order %" PRIu64 " in tiles of %" PRIu64 " makes more "
                          "than 512 tiles along a side: give a larger --nb",
                          d.n, d.nb);
+    d.ops = d.kernels == NULL ? heddle_tile_table[0] : tile_find(d.kernels);
+    if (d.ops == NULL)
+        return cli_error(c, "there are no kernels '%s' in this build",
+                         d.kernels);
     rc = demo_steps(&d);
     heddle_ctx_destroy(d.ctx);
     heddle_ctx_destroy(d.work);

@@ -1,0 +1,54 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# heddle bench: what is printed, on small runs. How fast it is, is not tested.
+. "$2/tests/integration/cli/lib.sh"
+
+json 1 bench tasks --shape random --tasks 3000 --reps 2 --workers 2
+holds "{'name', 'shape', 'workers', 'tasks', 'ns_per_task', 'min', 'max',
+    'reps', 'submit_ns_per_task', 'cpu_ns_per_task', 'sched', 'window', 'log',
+    'log_level', 'bytes_per_pending_task', 'allocations_per_task'} <= set(r[0])"
+holds "r[0]['shape'] == 'random' and r[0]['tasks'] == 3000"
+holds "r[0]['workers'] == 2 and r[0]['reps'] == 2"
+holds "0 < r[0]['min'] <= r[0]['ns_per_task'] <= r[0]['max']"
+holds "0 < r[0]['submit_ns_per_task'] <= r[0]['max']"
+holds "0 < r[0]['bytes_per_pending_task'] <= 256"
+
+json 5 bench tasks --shape all --tasks 1000 --reps 1 --workers 1 --no-log
+holds "[x['shape'] for x in r] ==
+    ['independent', 'chain', 'random', 'cholesky', 'replay']"
+holds "all(x['tasks'] == 45760 for x in r[3:])"
+holds "all(x['log'] == 'off' and x['log_level'] == -1 for x in r)"
+holds "all(x['allocations_per_task'] == 0 for x in r[:4])"
+
+for s in eager prio ws; do
+    json 1 bench tasks --shape chain --tasks=500 --reps=1 --sched=$s \
+        --window=64 --no-bind
+    holds "r[0]['sched'] == '$s' and r[0]['window'] == 64 and not r[0]['bound']"
+done
+
+json 1 bench tasks --shape independent --tasks 200 --reps 2 --task-us 2.5 --gate
+holds "r[0]['ns_per_task'] * r[0]['workers'] >= 2400"
+holds "r[0]['near_reps'] + r[0]['far_reps'] in (0, 2)"
+ok bench tasks --tasks 500 --reps 1 --gate
+has '^cholesky '
+
+json 1 bench tasks --shape chain --tasks 500 --reps 1 --log chain.log \
+    --log-level 1
+holds "r[0]['log'] == 'file' and r[0]['log_level'] == 1"
+json 1 trace info chain.log
+
+json 8 bench metg --tasks 50 --reps 1 --workers 1
+holds "[x['task_us'] for x in r[:7]] == [1, 2, 5, 10, 20, 50, 100]"
+holds "r[7]['name'] == 'metg' and r[6]['efficiency'] > 0.3"
+holds "r[7]['metg50_us'] is None or 1 <= r[7]['metg50_us'] <= 100"
+json 1 bench scale --tasks 100 --reps 1 --task-us 5
+holds "r[0]['speedup'] > 0"
+json 1 bench log --tasks 2000 --reps 2 --log held.log
+holds "r[0]['clock_read_ns'] > 0"
+json 1 trace info held.log
+json 1 bench idle
+holds "r[0]['cpu_percent'] < 20"
+
+# Benchmarks do not look at the environment.
+HEDDLE_WORKERS=nonsense ok bench tasks --tasks 100 --reps 1 --shape chain
+finish
