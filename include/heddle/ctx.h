@@ -51,7 +51,8 @@ struct heddle_ctx_opts {
                                available now */
     enum heddle_switch log; /* the always-on recorder; default on */
     int log_level;          /* 0: default (tasks); 1..3: more, see heddle(7) */
-    const char *log_path;   /* keep everything and write it here */
+    const char *log_path;   /* keep everything and write it here; else the last
+                               tasks are kept (heddle_ctx_dump_log) */
     enum heddle_switch check;  /* access checker, slow; default off */
     enum heddle_switch models; /* time every kernel and keep the history;
                                   default: only kernels that have a cost */
@@ -64,7 +65,8 @@ struct heddle_ctx_opts {
 };
 
 /*
- * Starts an instance. `opts` may be NULL.
+ * Starts an instance. `opts` may be NULL. There is no context yet to keep the
+ * sentence behind a failure: opts->message gets it.
  *
  * HEDDLE_OK      *ctx_out is yours; end it with heddle_ctx_destroy()
  * HEDDLE_EINVAL  a field is out of range, or names no scheduler

@@ -16,9 +16,10 @@
  *           touched between registration and the last unref, except between
  *           acquire and release. unref returns at once: the handle goes when
  *           the tasks that use it have ended.
- * Failure:  data whose writer failed is marked; a task that would read it is
- *           cancelled instead; writing it whole again (HEDDLE_W), or
- *           heddle_handle_restore(), removes the mark.
+ * Failure:  a handle or view whose writer failed is marked; a task that would
+ *           read any part of it is cancelled instead. The mark goes when the
+ *           same handle or view, or one that contains it, is written whole
+ *           (HEDDLE_W), or with heddle_handle_restore().
  */
 #include <stddef.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
 #define HEDDLE_BASE_FAULTY_TEST_H
 
 /*
- * For tests: an allocator that counts, checks the size that comes with each
- * free, and refuses the k-th allocation. Any thread.
+ * For tests: an allocator that counts, checks the size that comes with each free
+ * and the bytes behind the block, and refuses the k-th allocation. Any thread.
  *
  *     for (size_t k = 1; k == 1 || f.has_failed; k++) {
  *         faulty_init(&f, k);
@@ -29,6 +29,8 @@ struct faulty {
     _Atomic bool has_failed;
 };
 
+enum { FAULTY_TAIL = 64 }; /* bytes behind each block that nobody may touch */
+
 /* In front of each block. */
 struct faulty_head {
     size_t bytes;
@@ -48,11 +50,12 @@ static inline void *faulty_alloc(void *user, size_t bytes, size_t align)
         atomic_store(&f->has_failed, true);
         return NULL;
     }
-    if (posix_memalign(&head.raw, front, front + bytes) != 0)
+    if (posix_memalign(&head.raw, front, front + bytes + FAULTY_TAIL) != 0)
         return NULL;
     p = (char *)head.raw + front;
     memcpy(p - sizeof(head), &head, sizeof(head));
     memset(p, 0xa5, bytes); /* nobody may count on zeros */
+    memset(p + bytes, 0xbb, FAULTY_TAIL);
     atomic_fetch_add(&f->nlive, 1);
     return p;
 }
@@ -64,6 +67,8 @@ static inline void faulty_free(void *user, void *ptr, size_t bytes)
 
     memcpy(&head, (char *)ptr - sizeof(head), sizeof(head));
     CHECK_EQ(bytes, head.bytes);
+    for (size_t i = 0; i < FAULTY_TAIL; i++)
+        CHECK_EQ(((unsigned char *)ptr)[bytes + i], 0xbb);
     CHECK(atomic_fetch_sub(&f->nlive, 1) > 0);
     memset(ptr, 0x5a, bytes);
     free(head.raw);

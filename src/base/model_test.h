@@ -18,7 +18,7 @@
  * not: there TSan watches the orders that the code asks for.
  *
  * Search: depth first over states, each visited once. A state is the test's
- * world, the buffers, and for each thread the operation it is in and the values
+ * world and what it put into model.region, the buffers, and for each thread the operation it is in and the values
  * that its accesses returned so far. So a thread needs no stack of its own: to
  * make one step, its operation is called again from the beginning, gets the
  * values of the past from the log, does one new access, and is left by longjmp()
@@ -39,9 +39,11 @@
 
 enum {
     MODEL_THREADS = 4,
-    MODEL_LOG = 40,    /* accesses in one operation */
-    MODEL_BUFFER = 8,  /* stores that have not reached memory */
-    MODEL_WORLD = 1024 /* bytes */
+    MODEL_LOG = 40,   /* accesses in one operation */
+    MODEL_BUFFER = 8, /* stores that have not reached memory */
+    MODEL_WORLD = 1024, /* bytes */
+    MODEL_REGIONS = 4,
+    MODEL_REGION = 2048, /* bytes of all */
 };
 
 struct model_store {
@@ -68,6 +70,7 @@ struct model_thread {
 struct model_state {
     struct model_thread thread[MODEL_THREADS];
     unsigned char world[MODEL_WORLD];
+    unsigned char region[MODEL_REGION]; /* copies, in a saved state */
 };
 
 struct model_hash {
@@ -81,6 +84,12 @@ static struct {
     void (*op)(unsigned thread);
     void (*at_rest)(void); /* checks a state in which no thread can go on */
     const char *violation; /* NULL: none so far */
+
+    /* Changing memory outside of the world; set before model_run(). */
+    struct {
+        void *addr;
+        size_t bytes;
+    } region[MODEL_REGIONS];
 
     unsigned self; /* the thread that makes a step */
     uint32_t pos;  /* in its log */
@@ -259,6 +268,8 @@ static inline struct model_hash model_hash_now(void)
     struct model_hash h = {.a = 1, .b = 1};
 
     h = model_hash_words(h, model.now->world, MODEL_WORLD);
+    for (unsigned i = 0; i < MODEL_REGIONS; i++)
+        h = model_hash_words(h, model.region[i].addr, model.region[i].bytes);
     for (unsigned i = 0; i < model.nthreads; i++) {
         const struct model_thread *t = &model.now->thread[i];
 
@@ -317,6 +328,26 @@ static inline void model_advance(unsigned thread)
     }
 }
 
+/* Between `saved` and the state of now. */
+static inline void model_copy(struct model_state *saved, bool restores)
+{
+    unsigned char *p = saved->region;
+
+    if (restores)
+        *model.now = *saved;
+    else
+        *saved = *model.now;
+    for (unsigned i = 0; i < MODEL_REGIONS; i++) {
+        const size_t n = model.region[i].bytes;
+
+        CHECK(n <= (size_t)(saved->region + MODEL_REGION - p));
+        if (n != 0)
+            memcpy(restores ? model.region[i].addr : p,
+                   restores ? p : model.region[i].addr, n);
+        p += n;
+    }
+}
+
 /* All that can come after the state of now. */
 static inline void model_explore(unsigned depth)
 {
@@ -328,7 +359,7 @@ static inline void model_explore(unsigned depth)
     CHECK(depth < 1000);
     saved = malloc(sizeof(*saved));
     CHECK(saved != NULL);
-    *saved = *model.now;
+    model_copy(saved, false);
     for (unsigned i = 0; i < 2 * model.nthreads; i++) {
         struct model_thread *t = &model.now->thread[i / 2];
 
@@ -343,7 +374,7 @@ static inline void model_explore(unsigned depth)
             model_explore(depth + 1);
         if (model.violation != NULL)
             break;
-        *model.now = *saved;
+        model_copy(saved, true);
     }
     if (is_rest)
         model.at_rest();

@@ -116,6 +116,7 @@ static struct {
     unsigned nconsumers;
     unsigned nworks; /* per producer */
     bool has_spinners;
+    bool is_selfish; /* a broken consumer: keeps a call it has no use for */
 } park_run;
 
 static struct park_world *park_world(void)
@@ -147,7 +148,10 @@ static bool park_take(struct park_world *w)
 
     for (unsigned i = 0; i < park_run.nproducers; i++)
         made += heddle_load_acq(&w->made[i]);
-    return taken < made && heddle_cas_acqrel(&w->taken, &taken, taken + 1);
+    while (taken < made)
+        if (heddle_cas_acqrel(&w->taken, &taken, taken + 1))
+            return true;
+    return false;
 }
 
 /* A worker: looks (spinning), announces, looks again, sleeps. Each phase is an
@@ -189,7 +193,11 @@ static enum park_phase park_consume(unsigned thread, enum park_phase phase)
         return found ? SPIN : PREPARE;
     case PREPARE: park_run.code.prepare(&w->p, thread); return LAST_LOOK;
     case LAST_LOOK: return park_take(w) ? CANCEL : COMMIT;
-    case CANCEL: heddle_park_cancel(&w->p, thread); return SPIN;
+    case CANCEL:
+        /* Woken meanwhile, perhaps for other work: somebody else must look. */
+        if (!heddle_park_cancel(&w->p, thread) && !park_run.is_selfish)
+            heddle_park_wake_one(&w->p);
+        return SPIN;
     case COMMIT: heddle_park_commit(&w->p, thread, 0); return SPIN;
     }
     return SPIN;
@@ -270,6 +278,57 @@ TEST(model_no_wake_up_is_lost_with_spinners)
     park_must_hold(2, 1, 1, true);
     if (!TEST_SANITIZED)
         park_must_hold(1, 2, 2, true);
+}
+
+/*
+ * The stronger property: nobody sleeps while there is work even when those who
+ * found some stay busy with it for ever (here: end).
+ */
+static void park_once_op(unsigned thread)
+{
+    struct model_thread *t = model_self();
+    enum park_phase phase = t->op, next;
+
+    if (thread < park_run.nproducers) {
+        park_produce(thread);
+        return;
+    }
+    next = park_consume(thread, phase);
+    t->op = next;
+    t->is_done = next == SPIN && phase != COMMIT;
+}
+
+static void park_once_at_rest(void)
+{
+    struct park_world *w = park_world();
+    bool has_work = atomic_load(&w->made[0]) + atomic_load(&w->made[1]) !=
+                    atomic_load(&w->taken);
+
+    for (unsigned i = 0; i < model.nthreads; i++)
+        model_expect(!has_work || !park_state.thread[i].is_asleep,
+                     "one sleeps and there is work");
+}
+
+static const char *park_once_model(unsigned nconsumers, unsigned nworks,
+                                   bool is_selfish)
+{
+    park_run.code = (struct park_code){heddle_park_prepare, heddle_park_ring};
+    park_run.nproducers = 1;
+    park_run.nconsumers = nconsumers;
+    park_run.nworks = nworks;
+    park_run.has_spinners = false;
+    park_run.is_selfish = is_selfish;
+    return model_run(&park_state, 1 + nconsumers, park_begin, park_once_op,
+                     park_once_at_rest, NULL);
+}
+
+TEST(model_nobody_sleeps_while_others_are_busy)
+{
+    CHECK_STR(park_once_model(1, 2, false), NULL);
+    CHECK_STR(park_once_model(2, 1, false), NULL);
+    CHECK_STR(park_once_model(2, 2, false), NULL);
+    CHECK(park_once_model(2, 2, true) != NULL);
+    park_run.is_selfish = false;
 }
 
 /* A stop: thread 0 says so and rings for all; the others must end. */
@@ -459,6 +518,7 @@ TEST(stress_four_threads)
 
 TEST_MAIN(a_wake_before_the_commit_is_not_lost, a_timeout_ends_the_sleep,
           nobody_is_woken_while_one_spins, model_no_wake_up_is_lost,
-          model_no_wake_up_is_lost_with_spinners, model_stop_reaches_everybody,
+          model_no_wake_up_is_lost_with_spinners,
+          model_nobody_sleeps_while_others_are_busy, model_stop_reaches_everybody,
           model_timeouts_keep_the_count, model_catches_broken_variants,
           stress_four_threads)

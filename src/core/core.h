@@ -49,6 +49,9 @@
 #include "topo/topo.h"
 #include "trace/trace.h"
 
+/* Internal: the task cannot start now, back to the scheduler with it. */
+#define TASK_PUT_BACK ((heddle_status)1000)
+
 /* Cell flags. Low byte: number of operands; next: commute locks held. */
 enum {
     TASK_NOPS = 0xff,
@@ -116,6 +119,7 @@ struct heddle_event {
     heddle_event **pred;
     uint32_t npreds, pred_cap;
     uint32_t walk;  /* last search that came here */
+    heddle_event *walk_next;
     bool is_said;   /* manual: completed by hand */
 };
 
@@ -223,6 +227,7 @@ struct worker {
     struct heddle_returns returns;
     struct heddle_exec *current; /* innermost task on this thread's stack */
     unsigned gang_depth;         /* gang bodies on it */
+    unsigned nest;               /* waits inside of tasks on it */
     struct heddle_thread thread;
     bool has_thread;
     bool is_spinning;
@@ -297,6 +302,7 @@ struct heddle_ctx {
     struct heddle_kinfo join, combine, release, grant, notice; /* hidden tasks */
     struct heddle_error error; /* the first failure since the last wait */
     heddle_status waited;      /* what the next wait returns */
+    char untold[320];          /* the latest sentence, until it is reported */
     struct heddle_mutex event_lock;
     struct heddle_object *objects;
     uint32_t event_walk; /* number of the last search for a cycle */
@@ -305,10 +311,16 @@ struct heddle_ctx {
 
 /* --- error.c ------------------------------------------------------------- */
 
-/* Keeps the first failure and its sentence; reports it. Returns st. */
+/* Keeps the first failure and its sentence; reports it. Returns st. No lock is
+ * held: the callback is the user's. */
 HEDDLE_PRINTF(3, 4)
 heddle_status heddle_fail(heddle_ctx *ctx, heddle_status st, const char *fmt,
                           ...);
+/* The same under a lock: keeps it; heddle_tell() reports it afterwards. */
+HEDDLE_PRINTF(3, 4)
+heddle_status heddle_refuse(heddle_ctx *ctx, heddle_status st, const char *fmt,
+                            ...);
+void heddle_tell(heddle_ctx *ctx);
 /* The failure of a task, with the sentence it left, if any. */
 void heddle_fail_task(struct heddle_exec *x, heddle_status st);
 HEDDLE_PRINTF(3, 4)
@@ -397,7 +409,7 @@ float heddle_slow_predict(heddle_ctx *ctx, struct heddle_cell *c);
 struct heddle_sched_task *heddle_slow_after(struct heddle_exec *x,
                                             heddle_status st, uint64_t start);
 /* The body: checks, partials, retries, the function, marks. x is filled in but
- * for slow. HEDDLE_AGAIN: put it back, it cannot start now. */
+ * for slow. Or TASK_PUT_BACK. */
 heddle_status heddle_slow_body(struct heddle_exec *x, struct exec_slow *s,
                                const struct task_ext *ext);
 /* Marks what a failed task should have written, clears what one overwrote. */

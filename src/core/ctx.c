@@ -54,18 +54,32 @@ static heddle_status ctx_start_topo(heddle_ctx *ctx,
     return HEDDLE_OK;
 }
 
+/* There is no context to keep the sentence: only the callback gets it. */
+static heddle_status ctx_refuse(const struct heddle_ctx_opts *o,
+                                heddle_status st, const char *why)
+{
+    if (o->message != NULL)
+        o->message(o->message_user, HEDDLE_ERROR, why);
+    return st;
+}
+
 static heddle_status ctx_start_trace(heddle_ctx *ctx,
                                      const struct heddle_ctx_opts *o)
 {
+    char why[256] = "";
     struct heddle_trace_opts t = {
         .alloc = &ctx->alloc,
         .clock = &ctx->clock,
         .level = o->log == HEDDLE_OFF ? HEDDLE_LOG_OFF : o->log_level,
         .nlanes = ctx->nworkers + 2,
         .path = o->log_path,
+        .why = why,
+        .why_bytes = sizeof(why),
     };
+    const heddle_status st = heddle_trace_create(&t, &ctx->trace);
 
-    HEDDLE_TRY(heddle_trace_create(&t, &ctx->trace));
+    if (st != HEDDLE_OK)
+        return ctx_refuse(o, st, why);
     heddle_trace_define_info(ctx->trace, "scheduler", ctx->sched->name);
     heddle_trace_define_info(ctx->trace, "cpu", ctx->topo->model);
     return HEDDLE_OK;
@@ -228,7 +242,6 @@ static void ctx_configure(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
 
 static heddle_status ctx_check_opts(const struct heddle_ctx_opts *o)
 {
-    HEDDLE_CHECK(o->size >= sizeof(*o));
     HEDDLE_CHECK(o->log_level >= 0 && o->log_level <= HEDDLE_LOG_EXPERT);
     HEDDLE_CHECK(o->nworkers <= MAX_WORKERS);
     HEDDLE_CHECK((o->allocator.alloc == NULL) == (o->allocator.free == NULL));
@@ -251,18 +264,28 @@ heddle_status heddle_ctx_create(const struct heddle_ctx_opts *opts,
     heddle_status st;
     heddle_ctx *ctx;
     int *cpu = NULL;
-    char why[160];
+    char why[256] = "";
 
     HEDDLE_CHECK(ctx_out != NULL);
-    if (opts != NULL)
+    if (opts != NULL) {
+        HEDDLE_CHECK(opts->size >= sizeof(o));
         o = *opts;
-    HEDDLE_TRY(ctx_check_opts(&o));
-    HEDDLE_TRY(heddle_env_apply(&o, why, sizeof(why)));
-    HEDDLE_TRY(ctx_check_opts(&o));
+    }
+    if (ctx_check_opts(&o) != HEDDLE_OK)
+        return ctx_refuse(&o, HEDDLE_EINVAL, "an option is out of range");
+    st = heddle_env_apply(&o, why, sizeof(why));
+    if (st != HEDDLE_OK)
+        return ctx_refuse(&o, st, why);
+    if (ctx_check_opts(&o) != HEDDLE_OK)
+        return ctx_refuse(&o, HEDDLE_EINVAL,
+                          "an environment variable is out of range");
     if (o.allocator.alloc != NULL)
         a = &o.allocator;
     sched = o.sched == NULL ? heddle_sched_table[0] : heddle_sched_find(o.sched);
-    HEDDLE_CHECK(sched != NULL);
+    if (sched == NULL) {
+        snprintf(why, sizeof(why), "there is no scheduler '%.60s'", o.sched);
+        return ctx_refuse(&o, HEDDLE_EINVAL, why);
+    }
     ctx = heddle_zalloc_aligned(a, 1, sizeof(*ctx), HEDDLE_CACHE_LINE);
     if (ctx == NULL)
         return HEDDLE_ENOMEM;

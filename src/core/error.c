@@ -23,21 +23,53 @@ static void error_keep(heddle_ctx *ctx, const struct heddle_error *e)
         ctx->error = *e;
     if (e->task != 0 && ctx->waited == HEDDLE_OK)
         ctx->waited = e->status;
+    snprintf(ctx->untold, sizeof(ctx->untold), "%s", e->message);
     heddle_mutex_unlock(&ctx->lock);
-    if (ctx->message != NULL)
-        ctx->message(ctx->message_user, HEDDLE_ERROR, e->message);
+}
+
+void heddle_tell(heddle_ctx *ctx)
+{
+    char text[sizeof(ctx->untold)];
+
+    if (ctx->message == NULL)
+        return;
+    heddle_mutex_lock(&ctx->lock);
+    memcpy(text, ctx->untold, sizeof(text));
+    ctx->untold[0] = '\0';
+    heddle_mutex_unlock(&ctx->lock);
+    if (text[0] != '\0')
+        ctx->message(ctx->message_user, HEDDLE_ERROR, text);
+}
+
+static void error_vkeep(heddle_ctx *ctx, heddle_status st, const char *fmt,
+                        va_list ap)
+{
+    struct heddle_error e = {.size = sizeof(e), .status = st};
+
+    vsnprintf(e.message, sizeof(e.message), fmt, ap);
+    error_keep(ctx, &e);
+}
+
+heddle_status heddle_refuse(heddle_ctx *ctx, heddle_status st, const char *fmt,
+                            ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    error_vkeep(ctx, st, fmt, ap);
+    va_end(ap);
+    return st;
 }
 
 heddle_status heddle_fail(heddle_ctx *ctx, heddle_status st, const char *fmt,
                           ...)
 {
-    struct heddle_error e = {.size = sizeof(e), .status = st};
     va_list ap;
 
     va_start(ap, fmt);
-    vsnprintf(e.message, sizeof(e.message), fmt, ap);
+    error_vkeep(ctx, st, fmt, ap);
     va_end(ap);
-    error_keep(ctx, &e);
+    heddle_tell(ctx);
     return st;
 }
 
@@ -72,6 +104,7 @@ static void error_task(struct heddle_exec *x, heddle_status st,
                  "task %llu (kernel %s) failed: %s", (unsigned long long)x->id,
                  kernel, why);
     error_keep(x->ctx, &e);
+    heddle_tell(x->ctx);
 }
 
 void heddle_fail_task(struct heddle_exec *x, heddle_status st)

@@ -186,19 +186,25 @@ void heddle_event_follow(heddle_event *e, heddle_event *const *pred, size_t n)
     heddle_mutex_unlock(&e->obj.ctx->event_lock);
 }
 
-/* Does `from` wait for `to`? Depth is bounded by the number of events; the mark
- * keeps the walk linear. Lock held. */
+/* Does `from` wait for `to`? Lock held. Each event is put on the list once. */
 static bool event_reaches(heddle_event *from, const heddle_event *to,
                           uint32_t walk)
 {
-    if (from == to)
-        return true;
-    if (from->walk == walk)
-        return false;
     from->walk = walk;
-    for (uint32_t i = 0; i < from->npreds; i++)
-        if (event_reaches(from->pred[i], to, walk))
+    from->walk_next = NULL;
+    while (from != NULL) {
+        heddle_event *e = from;
+
+        if (e == to)
             return true;
+        from = e->walk_next;
+        for (uint32_t i = 0; i < e->npreds; i++)
+            if (e->pred[i]->walk != walk) {
+                e->pred[i]->walk = walk;
+                e->pred[i]->walk_next = from;
+                from = e->pred[i];
+            }
+    }
     return false;
 }
 

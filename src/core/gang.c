@@ -53,6 +53,8 @@ static void gang_member(struct worker *w, struct gang *g, unsigned rank)
     st = g->run(&x);
     heddle_exec_leave(&x);
     w->gang_depth--;
+    if (st > 0)
+        st = HEDDLE_ETASK;
     if (st != HEDDLE_OK) {
         heddle_fail_task(&x, st);
         (void)heddle_cas_acqrel(&g->status, &none, (int)st);
@@ -134,10 +136,10 @@ heddle_status heddle_gang_run(struct heddle_exec *x, struct exec_slow *s,
     struct worker *w = x->worker;
     unsigned spins = 0;
     uint32_t helpers;
-    heddle_status st = HEDDLE_AGAIN;
+    heddle_status st = TASK_PUT_BACK;
 
     if (w->gang_depth > 0 || size > gang_present(ctx))
-        return HEDDLE_AGAIN;
+        return TASK_PUT_BACK;
     s->gang = &g;
     g.x = *x;
     g.slow = *s;
@@ -146,7 +148,7 @@ heddle_status heddle_gang_run(struct heddle_exec *x, struct exec_slow *s,
     if (heddle_load_rlx(&ctx->gang) != NULL) {
         heddle_spin_unlock(&ctx->gang_lock);
         s->gang = NULL;
-        return HEDDLE_AGAIN; /* another forms: join that one first */
+        return TASK_PUT_BACK; /* another forms: join that one first */
     }
     heddle_store_rel(&ctx->gang, &g);
     heddle_spin_unlock(&ctx->gang_lock);
@@ -154,6 +156,8 @@ heddle_status heddle_gang_run(struct heddle_exec *x, struct exec_slow *s,
     if (gang_form(ctx, &g)) {
         w->gang_depth++;
         st = run(x);
+        if (st > 0)
+            st = HEDDLE_ETASK; /* a positive status is none */
         w->gang_depth--;
         while (heddle_load_acq(&g.ended) != size - 1)
             gang_relax(&spins);

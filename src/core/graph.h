@@ -68,7 +68,7 @@ struct graph_edge {
 struct graph_op {
     heddle_handle *unit;
     enum heddle_mode mode;
-    uint32_t index; /* access number of the launch; UINT32_MAX: scratch */
+    uint32_t index; /* access number of the launch */
 };
 
 struct heddle_graph {
@@ -117,6 +117,7 @@ struct graph_run {
     int (*again)(void *user, unsigned pass);
     void *again_user;
     unsigned pass;
+    bool is_started;
     struct heddle_task_opts opts; /* of the launch, with our `done` */
     void (*done)(void *user, heddle_status st); /* the caller's */
     void *done_user;

@@ -52,6 +52,7 @@ static struct graph_run *run_new(heddle_graph *g)
     }
     r->again = NULL;
     r->pass = 0;
+    r->is_started = false;
     return r;
 }
 
@@ -130,8 +131,7 @@ static heddle_status launch_bind(heddle_graph *g, struct graph_run *r,
     if (r->op == NULL)
         return heddle_fail(g->obj.ctx, HEDDLE_ENOMEM, "no memory for a launch");
     for (size_t i = 0; i < g->nops; i++)
-        r->op[i] = g->rec[i].index == UINT32_MAX ? g->op[i]
-                                                 : acc[g->rec[i].index].unit;
+        r->op[i] = acc[g->rec[i].index].unit;
     return HEDDLE_OK;
 }
 
@@ -166,6 +166,7 @@ static heddle_status launch_run(struct heddle_exec *x)
     memcpy(&r, x->arg, sizeof(r));
     HEDDLE_TRY(heddle_scope_open(x));
     r->scope = x->scope;
+    r->is_started = true;
     heddle_add_acqrel(&x->scope->pending, (int64_t)1);
     t = heddle_run_start(x->worker, r);
     heddle_engine_push(x->worker, t);
@@ -178,7 +179,12 @@ static void launch_done(void *user, heddle_status st)
     struct graph_run *r = user;
     void (*done)(void *, heddle_status) = r->done;
     void *done_user = r->done_user;
+    heddle_graph *g = r->graph;
 
+    /* Nothing ran: nothing that the region writes is what it should be. */
+    for (size_t i = 0; i < g->nops && !r->is_started; i++)
+        if (g->rec[i].mode != HEDDLE_R && g->rec[i].mode != HEDDLE_SCRATCH)
+            heddle_unit_mark(r->op[i], st);
     run_recycle(r);
     if (done != NULL)
         done(done_user, st);
@@ -205,12 +211,17 @@ static heddle_status launch_submit(heddle_graph *g, struct graph_run *r,
                            .nacc = g->nunits};
     heddle_status st;
 
-    HEDDLE_TRY(heddle_kinfo_get(ctx, &launch_kernel, &s.kinfo));
-    HEDDLE_TRY(heddle_submit_lock(ctx));
+    st = heddle_kinfo_get(ctx, &launch_kernel, &s.kinfo);
+    if (st == HEDDLE_OK)
+        st = heddle_submit_lock(ctx);
+    if (st != HEDDLE_OK)
+        return st;
     st = heddle_submit_one(ctx, &s);
     heddle_submit_unlock(ctx);
     if (st == HEDDLE_OK)
         heddle_submit_finish(ctx, &s);
+    else
+        heddle_tell(ctx);
     return st;
 }
 

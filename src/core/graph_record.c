@@ -186,8 +186,13 @@ static heddle_status graph_operands(heddle_graph *g, heddle_handle *const *op,
     heddle_status st = HEDDLE_OK;
 
     for (unsigned i = 0; i < nops && st == HEDDLE_OK; i++) {
-        if (mode[i] == HEDDLE_SCRATCH) {
-            g->rec[g->nops++] = (struct graph_op){op[i], mode[i], UINT32_MAX};
+        if (mode[i] == HEDDLE_SCRATCH) { /* no order, but it must live */
+            struct graph_unit *u = NULL;
+
+            st = graph_unit_get(g, op[i], &u);
+            if (st == HEDDLE_OK)
+                g->rec[g->nops++] =
+                    (struct graph_op){op[i], mode[i], u->index};
             continue;
         }
         heddle_mutex_lock(&g->obj.ctx->reg.lock);
@@ -195,7 +200,7 @@ static heddle_status graph_operands(heddle_graph *g, heddle_handle *const *op,
         heddle_mutex_unlock(&g->obj.ctx->reg.lock);
     }
     for (size_t i = first; i < g->nops && st == HEDDLE_OK; i++)
-        if (g->rec[i].index != UINT32_MAX)
+        if (g->rec[i].mode != HEDDLE_SCRATCH)
             st = graph_enter(g,
                              heddle_map_get_ptr(&g->units,
                                                 (uintptr_t)g->rec[i].unit),
@@ -221,7 +226,11 @@ heddle_status heddle_graph_submit(heddle_graph *g, const heddle_kernel *kernel,
         return HEDDLE_ESTATE;
     if (call == NULL)
         call = &nothing;
-    HEDDLE_TRY(heddle_kinfo_get(g->obj.ctx, kernel, &k));
+    st = heddle_kinfo_get(g->obj.ctx, kernel, &k);
+    if (st != HEDDLE_OK) {
+        heddle_tell(g->obj.ctx);
+        return st;
+    }
     nops = call->noperands != 0 ? call->noperands : k->noperands;
     HEDDLE_TRY(graph_check(g, k, call, nops));
     op = call->noperands != 0 ? call->operands : call->operand;
@@ -319,7 +328,7 @@ heddle_status heddle_graph_end(heddle_graph *g)
     }
     for (struct graph_unit *u = g->list; u != NULL; u = u->next) {
         g->acc[u->index].unit = u->unit;
-        g->acc[u->index].mode = u->mode;
+        g->acc[u->index].mode = u->mode != 0 ? u->mode : HEDDLE_SCRATCH;
         g->acc[u->index].dep = &u->unit->dep;
     }
     g->is_sealed = true;

@@ -155,7 +155,7 @@ static struct heddle_sched_task *node_run_slow(struct heddle_exec *x,
     struct exec_slow s;
     heddle_status st = heddle_slow_body(x, &s, &ext);
 
-    if (st == HEDDLE_AGAIN) {
+    if (st == TASK_PUT_BACK) {
         heddle_engine_push_foreign(w->ctx, &x->node->sched);
         return NULL;
     }

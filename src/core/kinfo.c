@@ -16,32 +16,32 @@ static bool kinfo_mode_ok(enum heddle_mode m)
 static heddle_status kinfo_check(heddle_ctx *ctx, const heddle_kernel *k)
 {
     if (k->size < sizeof(heddle_kernel))
-        return heddle_fail(ctx, HEDDLE_EINVAL,
+        return heddle_refuse(ctx, HEDDLE_EINVAL,
                            "a kernel's size field is not sizeof(heddle_kernel)");
     if (k->name == NULL || k->name[0] == '\0')
-        return heddle_fail(ctx, HEDDLE_EINVAL, "a kernel has no name");
+        return heddle_refuse(ctx, HEDDLE_EINVAL, "a kernel has no name");
     if (k->noperands > HEDDLE_KERNEL_OPERANDS)
-        return heddle_fail(ctx, HEDDLE_EINVAL,
+        return heddle_refuse(ctx, HEDDLE_EINVAL,
                            "kernel %s: more than %d operands belong into the "
                            "call, not into the kernel",
                            k->name, HEDDLE_KERNEL_OPERANDS);
     if (k->variants[0].run == NULL && k->expand == NULL)
-        return heddle_fail(ctx, HEDDLE_EINVAL, "kernel %s has no variant",
+        return heddle_refuse(ctx, HEDDLE_EINVAL, "kernel %s has no variant",
                            k->name);
     for (unsigned i = 0; i < k->noperands; i++)
         if (!kinfo_mode_ok(k->mode[i]))
-            return heddle_fail(ctx, HEDDLE_EINVAL,
+            return heddle_refuse(ctx, HEDDLE_EINVAL,
                                "kernel %s: operand %u has no access mode",
                                k->name, i);
     for (unsigned v = 0; v < HEDDLE_KERNEL_VARIANTS; v++) {
         if (k->variants[v].run == NULL)
             break;
         if (k->variants[v].device != HEDDLE_DEV_CPU)
-            return heddle_fail(ctx, HEDDLE_EINVAL,
+            return heddle_refuse(ctx, HEDDLE_EINVAL,
                                "kernel %s: variant %u names no device kind",
                                k->name, v);
         if (k->variants[v].gang > ctx->nworkers)
-            return heddle_fail(ctx, HEDDLE_EINVAL,
+            return heddle_refuse(ctx, HEDDLE_EINVAL,
                                "kernel %s: a gang of %u does not fit into %u "
                                "workers",
                                k->name, k->variants[v].gang, ctx->nworkers);
@@ -91,7 +91,7 @@ heddle_status heddle_kinfo_get(heddle_ctx *ctx, const heddle_kernel *k,
     struct heddle_kinfo *i;
 
     if (k == NULL)
-        return heddle_fail(ctx, HEDDLE_EINVAL, "no kernel was given");
+        return heddle_refuse(ctx, HEDDLE_EINVAL, "no kernel was given");
     heddle_mutex_lock(&ctx->lock);
     for (i = ctx->kernels; i != NULL && i->kernel != k; i = i->next)
         ;
@@ -100,7 +100,7 @@ heddle_status heddle_kinfo_get(heddle_ctx *ctx, const heddle_kernel *k,
         HEDDLE_TRY(kinfo_check(ctx, k));
         i = heddle_zalloc(&ctx->alloc, 1, sizeof(*i));
         if (i == NULL)
-            return heddle_fail(ctx, HEDDLE_ENOMEM, "no memory for kernel %s",
+            return heddle_refuse(ctx, HEDDLE_ENOMEM, "no memory for kernel %s",
                                k->name);
         kinfo_fill(ctx, i, k);
         /* Two threads may come here for one kernel: two entries do no harm. */

@@ -20,7 +20,10 @@
 
 #include "core/core.h"
 
-enum { SCOPE_WINDOW = 4096 }; /* children in flight before submit helps */
+enum {
+    SCOPE_WINDOW = 4096, /* children in flight before submit helps */
+    SCOPE_NEST = 32,     /* waits on one stack; deeper, children run at once */
+};
 
 struct scope_unit {
     struct scope_unit *next;
@@ -61,7 +64,7 @@ heddle_status heddle_scope_open(struct heddle_exec *x)
     struct heddle_scope *s = heddle_zalloc(&x->ctx->alloc, 1, sizeof(*s));
 
     if (s == NULL)
-        return heddle_fail(x->ctx, HEDDLE_ENOMEM, "no memory for a child task");
+        return heddle_refuse(x->ctx, HEDDLE_ENOMEM, "no memory for a child task");
     s->ctx = x->ctx;
     s->worker = x->worker;
     s->cell = x->cell;
@@ -126,7 +129,7 @@ static heddle_status scope_enter(struct heddle_scope *s, heddle_handle *h,
         if (u == NULL || heddle_map_put_ptr(&s->units, (uint64_t)(uintptr_t)h,
                                             u) != HEDDLE_OK) {
             heddle_free(&s->ctx->alloc, u, sizeof(*u));
-            return heddle_fail(s->ctx, HEDDLE_ENOMEM,
+            return heddle_refuse(s->ctx, HEDDLE_ENOMEM,
                                "no memory for a child task");
         }
         u->unit = h;
@@ -148,7 +151,7 @@ heddle_status heddle_scope_admit(struct submission *s,
         if (!scope_holds(s->scope, acc[i].unit, acc[i].mode)) {
             char buf[32];
 
-            return heddle_fail(
+            return heddle_refuse(
                 ctx, HEDDLE_EACCESS,
                 "kernel %s: operand %u (%s) is not held by the parent task in "
                 "such a mode",
@@ -156,8 +159,13 @@ heddle_status heddle_scope_admit(struct submission *s,
                 heddle_unit_name(acc[i].unit, buf, sizeof(buf)));
         }
     }
-    for (unsigned i = 0; i < nops; i++)
+    for (unsigned i = 0; i < nops; i++) {
         HEDDLE_TRY(scope_enter(s->scope, acc[i].unit, &acc[i].dep));
+        /* Children take no turns: their parent may hold them. They are ordered
+         * like writers instead. */
+        if (acc[i].mode == HEDDLE_COMMUTE)
+            acc[i].mode = HEDDLE_RW;
+    }
     return HEDDLE_OK;
 }
 
@@ -178,13 +186,13 @@ static heddle_status scope_check(struct heddle_exec *x,
                                  const struct heddle_kinfo *k)
 {
     if (x->slow != NULL && x->slow->gang != NULL && x->slow->rank != 0)
-        return heddle_fail(x->ctx, HEDDLE_ESTATE,
+        return heddle_refuse(x->ctx, HEDDLE_ESTATE,
                            "kernel %s: only the first member of a gang may "
                            "submit",
                            x->kinfo->kernel->name);
     for (unsigned v = 0; v < k->nvariants && x->worker->gang_depth > 0; v++)
         if (k->kernel->variants[v].gang > 1)
-            return heddle_fail(x->ctx, HEDDLE_EINVAL,
+            return heddle_refuse(x->ctx, HEDDLE_EINVAL,
                                "kernel %s: a gang cannot be the child of a "
                                "gang",
                                k->kernel->name);
@@ -199,7 +207,8 @@ static void scope_go(struct heddle_exec *x, struct heddle_sched_task *ready)
 
     if (ready == NULL)
         return;
-    if (!x->ctx->runs_inline) {
+    /* Deep down the stack must not grow by unrelated tasks. */
+    if (!x->ctx->runs_inline && w->nest < SCOPE_NEST) {
         heddle_engine_push(w, ready);
         return;
     }
@@ -208,9 +217,9 @@ static void scope_go(struct heddle_exec *x, struct heddle_sched_task *ready)
     w->last = last;
 }
 
-heddle_status heddle_exec_submit(struct heddle_exec *x,
-                                 const heddle_kernel *kernel,
-                                 const struct heddle_call *call)
+static heddle_status scope_submit(struct heddle_exec *x,
+                                  const heddle_kernel *kernel,
+                                  const struct heddle_call *call)
 {
     static const struct heddle_call nothing = {.arg = NULL};
     struct submission s = {.call = call != NULL ? call : &nothing};
@@ -218,7 +227,6 @@ heddle_status heddle_exec_submit(struct heddle_exec *x,
     bool is_locked;
     unsigned nops;
 
-    HEDDLE_CHECK(x != NULL);
     s.sub = &x->worker->sub;
     HEDDLE_TRY(submitter_kinfo(x->ctx, s.sub, kernel, &s.kinfo));
     HEDDLE_TRY(scope_check(x, s.kinfo));
@@ -226,7 +234,7 @@ heddle_status heddle_exec_submit(struct heddle_exec *x,
         HEDDLE_TRY(heddle_scope_open(x));
     if (x->slow != NULL && x->slow->check != NULL)
         heddle_check_lend(x, false);
-    while (s.sub->slab.in_use > SCOPE_WINDOW) {
+    while (s.sub->slab.in_use > SCOPE_WINDOW && x->worker->nest < SCOPE_NEST) {
         heddle_returns_flush(&x->worker->returns);
         heddle_slab_collect(&s.sub->slab);
         if (s.sub->slab.in_use > SCOPE_WINDOW && !heddle_engine_step(x->worker))
@@ -248,6 +256,19 @@ heddle_status heddle_exec_submit(struct heddle_exec *x,
     return st;
 }
 
+heddle_status heddle_exec_submit(struct heddle_exec *x,
+                                 const heddle_kernel *kernel,
+                                 const struct heddle_call *call)
+{
+    heddle_status st;
+
+    HEDDLE_CHECK(x != NULL);
+    st = scope_submit(x, kernel, call);
+    if (st != HEDDLE_OK)
+        heddle_tell(x->ctx);
+    return st;
+}
+
 static bool scope_is_alone(void *arg)
 {
     /* Acquire: see what the children wrote. */
@@ -266,7 +287,9 @@ heddle_status heddle_exec_wait(struct heddle_exec *x)
         return HEDDLE_OK;
     if (!scope_is_alone(s)) {
         w->last = 0; /* what runs meanwhile begins when it begins */
+        w->nest++;
         (void)heddle_engine_help(w, scope_is_alone, s, 0);
+        w->nest--;
     }
     if (x->slow != NULL && x->slow->check != NULL)
         heddle_check_lend(x, true);

@@ -6,7 +6,7 @@
  * Structure  heddle_slow_run() brings a task to its function and back;
  *            heddle_slow_body() is the part that graphs share.
  * Invariants (1) a task that holds or waits for turns takes them in the order of
- *                the roots' addresses, so turns cannot form a cycle
+ *                the units' addresses, so turns cannot form a cycle
  *            (2) a task that does not run to success marks all it should have
  *                written, before its successors start
  * Threads    the slot that runs the task; a turn's queue has its own lock.
@@ -35,14 +35,15 @@ static void slow_exec(struct worker *w, struct heddle_cell *c,
 
 /* --- turns: COMMUTE ------------------------------------------------------- */
 
-/* The root with the smallest address above `last` that x commutes on. */
+/* The unit with the smallest address above `last` that x commutes on. (Accesses
+ * to other units that overlap are ordered, they do not commute.) */
 static heddle_handle *turn_next(const struct heddle_exec *x,
                                 const heddle_handle *last)
 {
     heddle_handle *best = NULL;
 
     for (unsigned i = 0; i < x->nops; i++) {
-        heddle_handle *r = x->op[i]->root;
+        heddle_handle *r = x->op[i];
 
         if (x->mode[i] == HEDDLE_COMMUTE && (uintptr_t)r > (uintptr_t)last &&
             (best == NULL || (uintptr_t)r < (uintptr_t)best))
@@ -58,6 +59,8 @@ static bool turns_take(struct heddle_exec *x)
     unsigned held = (c->flags & TASK_TURNS) / TASK_TURN;
     heddle_handle *r = NULL;
 
+    if (c->scope != NULL)
+        return true; /* children are ordered instead: heddle_scope_admit() */
     while ((r = turn_next(x, r)) != NULL) {
         struct heddle_turn *t = &r->turn;
 
@@ -302,10 +305,15 @@ static heddle_status slow_run_variant(struct heddle_exec *x, unsigned v)
     if (model != NULL)
         t0 = heddle_ticks();
     heddle_exec_enter(x);
-    st = var->gang > 1 ? heddle_gang_run(x, s, var->run, var->gang)
-                       : var->run(x);
+    if (var->gang > 1) {
+        st = heddle_gang_run(x, s, var->run, var->gang);
+    } else {
+        st = var->run(x);
+        if (st > 0)
+            st = HEDDLE_ETASK; /* a positive status is none */
+    }
     heddle_exec_leave(x);
-    if (st != HEDDLE_AGAIN)
+    if (st != TASK_PUT_BACK)
         heddle_store_rlx(&w->executed, heddle_load_rlx(&w->executed) + 1);
     if (model != NULL && st == HEDDLE_OK)
         heddle_perf_record(model, heddle_clock_delta_ns(&x->ctx->clock,
@@ -316,13 +324,18 @@ static heddle_status slow_run_variant(struct heddle_exec *x, unsigned v)
 static heddle_status slow_backup(struct heddle_exec *x)
 {
     for (unsigned i = 0; i < x->nops; i++) {
-        if ((x->mode[i] & HEDDLE_RW) != HEDDLE_RW ||
-            x->mode[i] == HEDDLE_SCRATCH)
+        void *ptr = heddle_exec_ptr(x, i);
+
+        if ((x->mode[i] & HEDDLE_RW) != HEDDLE_RW &&
+            x->mode[i] != HEDDLE_REDUCE)
             continue;
         x->slow->backup[i] = heddle_alloc(&x->ctx->alloc, x->op[i]->bytes);
         if (x->slow->backup[i] == NULL)
             return HEDDLE_ENOMEM;
-        heddle_unit_pack(x->op[i], heddle_exec_ptr(x, i), x->slow->backup[i]);
+        if (x->mode[i] == HEDDLE_REDUCE)
+            memcpy(x->slow->backup[i], ptr, x->op[i]->bytes);
+        else
+            heddle_unit_pack(x->op[i], ptr, x->slow->backup[i]);
     }
     return HEDDLE_OK;
 }
@@ -330,7 +343,11 @@ static heddle_status slow_backup(struct heddle_exec *x)
 static void slow_restore(struct heddle_exec *x)
 {
     for (unsigned i = 0; i < x->nops && i < HEDDLE_KERNEL_OPERANDS; i++)
-        if (x->slow->backup[i] != NULL)
+        if (x->slow->backup[i] == NULL)
+            continue;
+        else if (x->mode[i] == HEDDLE_REDUCE)
+            memcpy(x->slow->ptr[i], x->slow->backup[i], x->op[i]->bytes);
+        else
             heddle_unit_unpack(x->op[i], x->slow->backup[i],
                                heddle_exec_ptr(x, i));
 }
@@ -350,7 +367,7 @@ static heddle_status slow_try_variants(struct heddle_exec *x,
         HEDDLE_TRY(slow_backup(x));
     for (;;) {
         st = slow_run_variant(x, v);
-        if (st == HEDDLE_OK || st == HEDDLE_AGAIN || x->scope != NULL)
+        if (st == HEDDLE_OK || st == TASK_PUT_BACK || x->scope != NULL)
             return st;
         if (st == HEDDLE_EDECLINED) {
             if (only != 0 || ++declined == n) {
@@ -497,6 +514,9 @@ struct heddle_sched_task *heddle_engine_finish(struct worker *w,
         (void)heddle_cas_acqrel(&c->scope->status, &none, (int)st);
     }
     heddle_slow_settle(&x, st);
+    for (unsigned i = 0; i < x.nops && (c->flags & TASK_HIDDEN) == 0; i++)
+        if (x.mode[i] == HEDDLE_SCRATCH)
+            heddle_unit_unref(x.op[i]); /* see submit_commit() */
     if ((c->flags & TASK_TURNS) != 0)
         turns_release(&x);
     if (ext != NULL)
@@ -575,7 +595,7 @@ struct heddle_sched_task *heddle_slow_run(struct worker *w,
     if (!turns_take(&x))
         return NULL;
     st = heddle_slow_body(&x, &s, ext);
-    if (st == HEDDLE_AGAIN) { /* a gang that cannot form now */
+    if (st == TASK_PUT_BACK) { /* a gang that cannot form now */
         heddle_engine_push_foreign(w->ctx, &c->sched);
         return NULL;
     }

@@ -135,27 +135,27 @@ static heddle_status submit_check_opts(heddle_ctx *ctx,
     const char *kernel = s->kinfo->kernel->name;
 
     if (o->size < sizeof(*o))
-        return heddle_fail(ctx, HEDDLE_EINVAL,
+        return heddle_refuse(ctx, HEDDLE_EINVAL,
                            "kernel %s: task options without their size", kernel);
     if (o->nafter > 0 && o->after == NULL)
-        return heddle_fail(ctx, HEDDLE_EINVAL,
+        return heddle_refuse(ctx, HEDDLE_EINVAL,
                            "kernel %s: nafter without events", kernel);
     for (size_t i = 0; i < o->nafter; i++)
         if (o->after[i] == NULL || o->after[i]->obj.ctx != ctx)
-            return heddle_fail(ctx, HEDDLE_EINVAL,
+            return heddle_refuse(ctx, HEDDLE_EINVAL,
                                "kernel %s: event %zu to wait for is NULL or of "
                                "another context",
                                kernel, i);
     if (o->group != NULL && o->group->obj.ctx != ctx)
-        return heddle_fail(ctx, HEDDLE_EINVAL,
+        return heddle_refuse(ctx, HEDDLE_EINVAL,
                            "kernel %s: the group belongs to another context",
                            kernel);
     if (o->variant > s->kinfo->nvariants)
-        return heddle_fail(ctx, HEDDLE_ENOVARIANT,
+        return heddle_refuse(ctx, HEDDLE_ENOVARIANT,
                            "kernel %s: there is no variant %u", kernel,
                            o->variant - 1);
     if (o->retries > 0 && nops > HEDDLE_KERNEL_OPERANDS)
-        return heddle_fail(ctx, HEDDLE_EINVAL,
+        return heddle_refuse(ctx, HEDDLE_EINVAL,
                            "kernel %s: retries need at most %d operands",
                            kernel, HEDDLE_KERNEL_OPERANDS);
     return HEDDLE_OK;
@@ -202,6 +202,14 @@ static void submit_commit_opts(struct heddle_cell *c, struct task_ext *e,
         heddle_event_follow(e->event, e->after, e->nafter);
         *o->event_out = heddle_event_hold(e->event); /* the user's, see adopt */
     }
+}
+
+/* Scratch has no history to wait for, so the task holds a reference. */
+static void submit_hold_scratch(const struct heddle_access *acc, unsigned nops)
+{
+    for (unsigned i = 0; i < nops; i++)
+        if (acc[i].mode == HEDDLE_SCRATCH)
+            heddle_handle_ref(acc[i].unit);
 }
 
 /* Puts operands, modes and argument into the cell or its extension. */
@@ -265,11 +273,11 @@ static heddle_status submit_accesses(heddle_ctx *ctx, struct submission *s,
         heddle_handle *h = op[i];
 
         if (HEDDLE_UNLIKELY(h == NULL))
-            return heddle_fail(ctx, HEDDLE_EINVAL,
+            return heddle_refuse(ctx, HEDDLE_EINVAL,
                                "kernel %s: operand %u is NULL",
                                s->kinfo->kernel->name, i);
         if (HEDDLE_UNLIKELY(h->reg != &ctx->reg))
-            return heddle_fail(ctx, HEDDLE_EINVAL,
+            return heddle_refuse(ctx, HEDDLE_EINVAL,
                                "kernel %s: operand %u belongs to another "
                                "context, or its context is gone",
                                s->kinfo->kernel->name, i);
@@ -294,16 +302,16 @@ static heddle_status submit_check_modes(heddle_ctx *ctx,
         if (m == HEDDLE_R || m == HEDDLE_W || m == HEDDLE_RW)
             continue;
         if (m != HEDDLE_COMMUTE && m != HEDDLE_REDUCE && m != HEDDLE_SCRATCH)
-            return heddle_fail(ctx, HEDDLE_EINVAL,
+            return heddle_refuse(ctx, HEDDLE_EINVAL,
                                "kernel %s: operand %u has no access mode",
                                kernel, i);
         if (i >= HEDDLE_KERNEL_OPERANDS)
-            return heddle_fail(ctx, HEDDLE_EINVAL,
+            return heddle_refuse(ctx, HEDDLE_EINVAL,
                                "kernel %s: only the first %d operands may be "
                                "commutative, reductions or scratch",
                                kernel, HEDDLE_KERNEL_OPERANDS);
         if (m == HEDDLE_REDUCE && acc[i].unit->extra.reduction.init == NULL)
-            return heddle_fail(ctx, HEDDLE_EINVAL,
+            return heddle_refuse(ctx, HEDDLE_EINVAL,
                                "kernel %s: operand %u has no reduction (see "
                                "heddle_handle_set_reduction)",
                                kernel, i);
@@ -312,7 +320,7 @@ static heddle_status submit_check_modes(heddle_ctx *ctx,
                 acc[k].unit->root == acc[i].unit->root &&
                 heddle_box_overlap(&acc[k].unit->box, &acc[i].unit->box,
                                    acc[i].unit->root->layout.ndim))
-                return heddle_fail(ctx, HEDDLE_EINVAL,
+                return heddle_refuse(ctx, HEDDLE_EINVAL,
                                    "kernel %s: a commutative or reduction "
                                    "operand overlaps another operand",
                                    kernel);
@@ -327,26 +335,26 @@ static heddle_status submit_check(heddle_ctx *ctx, const struct submission *s,
     const char *kernel = s->kinfo->kernel->name;
 
     if (call->arg == NULL && call->arg_bytes != 0)
-        return heddle_fail(ctx, HEDDLE_EINVAL,
+        return heddle_refuse(ctx, HEDDLE_EINVAL,
                            "kernel %s: arg is NULL but arg_bytes is not 0",
                            kernel);
     if (call->arg_bytes > UINT32_MAX / 2)
-        return heddle_fail(ctx, HEDDLE_EINVAL,
+        return heddle_refuse(ctx, HEDDLE_EINVAL,
                            "kernel %s: an argument of %zu bytes", kernel,
                            call->arg_bytes);
     if (nops > TASK_NOPS)
-        return heddle_fail(ctx, HEDDLE_EINVAL,
+        return heddle_refuse(ctx, HEDDLE_EINVAL,
                            "kernel %s: more than %d operands", kernel,
                            TASK_NOPS);
     if (call->noperands == 0 && nops > HEDDLE_CALL_OPERANDS)
-        return heddle_fail(ctx, HEDDLE_EINVAL,
+        return heddle_refuse(ctx, HEDDLE_EINVAL,
                            "kernel %s: more than %d operands: give them in "
                            "`operands`",
                            kernel, HEDDLE_CALL_OPERANDS);
     if (call->noperands != 0 &&
         (call->operands == NULL ||
          (call->modes == NULL && nops != s->kinfo->noperands)))
-        return heddle_fail(ctx, HEDDLE_EINVAL,
+        return heddle_refuse(ctx, HEDDLE_EINVAL,
                            "kernel %s: noperands needs operands, and modes "
                            "when it is not the kernel's number",
                            kernel);
@@ -473,7 +481,7 @@ heddle_status heddle_submit_one(heddle_ctx *ctx, struct submission *s)
     }
     c = heddle_slab_take(slab);
     if (HEDDLE_UNLIKELY(c == NULL))
-        return heddle_fail(ctx, HEDDLE_ENOMEM, "no memory for a task");
+        return heddle_refuse(ctx, HEDDLE_ENOMEM, "no memory for a task");
     submit_init_cell(ctx, s, c, nops);
     st = submit_fill(ctx, s, c, acc, nops);
     if (HEDDLE_LIKELY(st == HEDDLE_OK))
@@ -485,6 +493,8 @@ heddle_status heddle_submit_one(heddle_ctx *ctx, struct submission *s)
     /* Invariant (1): from here on nothing fails. */
     if (call->opts != NULL)
         submit_commit_opts(c, heddle_cell_ext(ctx, c), call->opts);
+    if (HEDDLE_UNLIKELY((c->flags & TASK_SLOW) != 0))
+        submit_hold_scratch(acc, nops);
     heddle_deps_update(s->domain, acc, n, heddle_cell_ref(c));
     if (HEDDLE_UNLIKELY(heddle_trace_is_on(s->sub->lane, HEDDLE_TRACE_SUBMIT)))
         submit_trace(ctx, s, c, acc, n, m);
@@ -508,7 +518,7 @@ heddle_status heddle_submit_undo(heddle_ctx *ctx, struct submission *s,
     }
     heddle_slab_untake(&s->sub->slab, c);
     if (st == HEDDLE_ENOMEM)
-        return heddle_fail(ctx, st, "no memory for a task of kernel %s",
+        return heddle_refuse(ctx, st, "no memory for a task of kernel %s",
                            s->kinfo->kernel->name);
     return st;
 }
@@ -522,7 +532,7 @@ heddle_status heddle_submit_reserve(heddle_ctx *ctx, struct submitter *sub,
         return HEDDLE_OK;
     p = heddle_zalloc(&ctx->alloc, TASK_NOPS, sizeof(*p));
     if (p == NULL)
-        return heddle_fail(ctx, HEDDLE_ENOMEM, "no memory for %u operands",
+        return heddle_refuse(ctx, HEDDLE_ENOMEM, "no memory for %u operands",
                            nops);
     sub->acc = p;
     sub->acc_cap = TASK_NOPS;
@@ -828,6 +838,8 @@ heddle_status heddle_submit(heddle_ctx *ctx, const heddle_kernel *kernel,
     heddle_submit_unlock(ctx);
     if (HEDDLE_LIKELY(st == HEDDLE_OK))
         submit_go(ctx, s.ready);
+    else
+        heddle_tell(ctx);
     return st;
 }
 
@@ -862,5 +874,7 @@ heddle_status heddle_submit_n(heddle_ctx *ctx, const heddle_kernel *kernel,
     }
     if (n_out != NULL)
         *n_out = i;
+    if (st != HEDDLE_OK)
+        heddle_tell(ctx);
     return st;
 }

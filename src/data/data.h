@@ -126,6 +126,7 @@ struct heddle_handle {
     struct heddle_allocator alloc;    /* outlives the registry */
     uint64_t creator;                 /* task that made it, 0: none */
     bool is_zombie;                   /* without references; ends with reg */
+    bool is_ghost;                    /* a view that is gone but for its mark */
 };
 
 /* All data of one context. */
@@ -155,7 +156,9 @@ heddle_status heddle_unit_view(heddle_handle *h, const size_t *offset,
                                const size_t *extent, const size_t *step,
                                heddle_handle **view_out);
 /* Frees a unit without references or history. Submission lock as above.
- * Returns the handle whose reference it held (unref it), or NULL. */
+ * Returns the handle whose reference it held (unref it), or NULL. A view that
+ * carries a mark of failure stays as a ghost, for the data outlive it: it goes
+ * with its root. */
 heddle_handle *heddle_unit_destroy(heddle_handle *h);
 
 /* The first element, allocating on first use. NULL: no memory or over budget. */

@@ -327,25 +327,30 @@ static void unit_set_mark(heddle_handle *h, int mark)
         heddle_sub_acqrel(&h->reg->nmarks, 1u);
 }
 
-/* The failed data outlive the view they were marked through: the root carries
- * the mark from then on. */
-static void unit_pass_mark(heddle_handle *h)
+/* Ghosts of a root that goes. */
+static void unit_destroy_ghosts(heddle_handle *root)
 {
-    const int mark = heddle_load_acq(&h->mark);
-
-    if (mark != 0 && h->root != h)
-        unit_set_mark(h->root, mark);
-    unit_set_mark(h, 0);
+    for (uint32_t i = heddle_unit_noverlaps(root); i-- > 0;)
+        if (root->overlap[i]->is_ghost)
+            (void)heddle_unit_destroy(root->overlap[i]);
 }
 
 heddle_handle *heddle_unit_destroy(heddle_handle *h)
 {
-    heddle_handle *root = h->root == h ? NULL : h->root;
+    const bool is_view = h->root != h;
+    heddle_handle *root = is_view && !h->is_ghost ? h->root : NULL;
     const struct heddle_allocator a = h->alloc;
     struct heddle_registry *reg = h->reg;
 
+    if (is_view && reg != NULL && !h->is_ghost &&
+        heddle_load_acq(&h->mark) != 0) {
+        h->is_ghost = true;
+        return root;
+    }
+    if (!is_view)
+        unit_destroy_ghosts(h);
     if (reg != NULL) {
-        unit_pass_mark(h);
+        unit_set_mark(h, 0);
         heddle_mutex_lock(&reg->lock);
         unit_unlink(h);
         if (h->prev != NULL)
@@ -359,7 +364,7 @@ heddle_handle *heddle_unit_destroy(heddle_handle *h)
         unit_unlink(h);
     }
     heddle_partial_drop(h);
-    if (root == NULL && h->owns_memory) {
+    if (!is_view && h->owns_memory) {
         char *p = heddle_load_acq(&h->base);
 
         if (p != NULL && reg != NULL)

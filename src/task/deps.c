@@ -261,10 +261,11 @@ void heddle_deps_update(struct heddle_domain *d,
             heddle_handle *u = a->unit->overlap[k];
             struct heddle_dep *dep = d->find(d, u);
 
-            /* Invariant (2): this task waits for all of it and covers it. */
+            /* Invariant (2): this task waits for all of it and covers it, so it
+             * takes the place of all of it. */
             if (dep != NULL && dep->writer != ref &&
                 heddle_box_contains(&a->unit->box, &u->box, ndim))
-                heddle_dep_write(dep, 0);
+                heddle_dep_write(dep, ref);
         }
     }
 }

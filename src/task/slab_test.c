@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * slab: cells come out once, come back with their further cells under a new
- * generation, in batches, from several threads; each allocation failing.
+ * generation, in batches; all interleavings of two threads that return batches
+ * and the owner that collects (see model_test.h for the memory model); a stress
+ * test with real threads; each allocation failing.
  */
+#include "base/model_test.h"
+
 #include "base/alloc.h"
 #include "base/faulty_test.h"
 #include "base/ring.h"
 #include "base/thread.h"
-#include "task/task.h"
-#include "tests/test.h"
+#include "task/slab.c" /* the code under test, over modelled atomics */
 
 struct setup {
     struct faulty f;
@@ -258,6 +261,140 @@ TEST(a_reference_into_another_slab)
     setup_fini(&s);
 }
 
+/* --- model -----------------------------------------------------------------*/
+
+enum {
+    RETURNERS = 2,
+    BATCHES = 2, /* per returner, of two cells each */
+    COLLECTS = 3,
+    CELLS = RETURNERS * BATCHES * 2
+};
+
+static _Alignas(64) struct model_state home_state;
+static struct setup home;
+static void (*home_collect)(struct heddle_slab *s);
+
+/* What belongs to the owner: put back when its operation starts again. */
+struct home_own {
+    uint32_t free, in_use;
+    uint32_t gen[1 + CELLS], next[1 + CELLS];
+};
+
+static void home_copy(struct home_own *own, bool restores)
+{
+    struct heddle_chunk *k = heddle_pool_chunk(&home.pool, 1);
+
+    if (restores) {
+        home.slab.free = own->free;
+        home.slab.in_use = own->in_use;
+        memcpy(k->gen, own->gen, sizeof(own->gen));
+        memcpy(k->next, own->next, sizeof(own->next));
+    } else {
+        own->free = home.slab.free;
+        own->in_use = home.slab.in_use;
+        memcpy(own->gen, k->gen, sizeof(own->gen));
+        memcpy(own->next, k->next, sizeof(own->next));
+    }
+}
+
+static void home_begin(void)
+{
+    struct heddle_chunk *k = heddle_pool_chunk(&home.pool, 1);
+
+    /* As after CELLS takes: 1, 2, 3, ... are out. */
+    home.slab.free = 0;
+    home.slab.in_use = CELLS;
+    atomic_store(&home.slab.returned, 0);
+    for (uint32_t i = 1; i <= CELLS; i++) {
+        k->gen[i] = 1;
+        k->next[i] = 0;
+        memset(k->cell[i].bytes, 0, sizeof(k->cell[i].bytes));
+    }
+}
+
+static void home_op(unsigned thread)
+{
+    struct model_thread *t = model_self();
+    const uint32_t first = 1 + 2 * ((thread - 1) * BATCHES + t->op);
+
+    if (thread == 0) {
+        model.is_on = false;
+        home_copy((void *)home_state.world, t->nlog != 0);
+        model.is_on = true;
+        home_collect(&home.slab);
+        t->is_done = ++t->op == COLLECTS;
+        return;
+    }
+    {
+        struct heddle_cell *c = heddle_pool_cell(&home.pool, first);
+        struct heddle_batch b = {.cell = c, .first = first, .n = 1};
+
+        c->index[0] = first + 1;
+        heddle_batch_push(&b);
+    }
+    t->is_done = ++t->op == BATCHES;
+}
+
+static void home_at_rest(void)
+{
+    struct heddle_chunk *k;
+    uint32_t n = 0;
+
+    model.is_on = false; /* what is still on its way */
+    k = heddle_pool_chunk(&home.pool, 1);
+    heddle_slab_collect(&home.slab);
+    model.is_on = true;
+    model_expect(home.slab.in_use == 0, "a cell was lost");
+    for (uint32_t i = 1; i <= CELLS; i++)
+        model_expect(k->gen[i] == 2, "a cell did not come home once");
+    for (uint32_t i = home.slab.free; i != 0 && n <= CELLS; n++)
+        i = k->next[(i - 1) % HEDDLE_CHUNK];
+    model_expect(n == CELLS, "the list of free cells is broken");
+}
+
+/* Forgets what comes between the load and the store. */
+static void collect_without_exchange(struct heddle_slab *s)
+{
+    uint32_t batch = heddle_load_acq(&s->returned);
+
+    heddle_store_sc(&s->returned, 0u);
+    while (batch != 0) {
+        struct heddle_cell *c = heddle_pool_cell(s->pool, batch - 1);
+        const uint32_t first = batch - 1;
+
+        batch = c->next;
+        slab_free_chain(s, c->index[0]);
+        slab_free_chain(s, first);
+    }
+}
+
+TEST(model_batches_come_home)
+{
+    struct heddle_chunk *k;
+
+    setup_init(&home);
+    take(&home.slab);
+    k = heddle_pool_chunk(&home.pool, 1);
+    model.region[0].addr = &home.slab;
+    model.region[0].bytes = sizeof(home.slab);
+    model.region[1].addr = k->gen;
+    model.region[1].bytes = (1 + CELLS) * sizeof(k->gen[0]);
+    model.region[2].addr = k->next;
+    model.region[2].bytes = (1 + CELLS) * sizeof(k->next[0]);
+    model.region[3].addr = &k->cell[1];
+    model.region[3].bytes = CELLS * sizeof(k->cell[0]);
+    home_collect = heddle_slab_collect;
+    CHECK_STR(model_run(&home_state, 1 + RETURNERS, home_begin, home_op,
+                        home_at_rest, NULL),
+              NULL);
+    home_collect = collect_without_exchange;
+    CHECK_STR(model_run(&home_state, 1 + RETURNERS, home_begin, home_op,
+                        home_at_rest, NULL),
+              "a cell was lost");
+    memset(model.region, 0, sizeof(model.region));
+    setup_fini(&home);
+}
+
 /* --- no memory -------------------------------------------------------------*/
 
 static heddle_status faulty_run(struct setup *s)
@@ -405,5 +542,5 @@ TEST(stress_four_threads)
 TEST_MAIN(cells_are_distinct_and_come_back, a_new_generation_for_each_use,
           batches_are_handed_over_when_full, the_steady_state_allocates_nothing,
           further_cells_follow_the_first, the_table_of_chunks_grows,
-          a_reference_into_another_slab, each_allocation_fails_once,
-          stress_four_threads)
+          a_reference_into_another_slab, model_batches_come_home,
+          each_allocation_fails_once, stress_four_threads)

@@ -2,10 +2,10 @@
 /*
  * demo_matrix: the matrix of the demo, its factorisation and its check.
  *
- * Structure  each tile of the lower triangle has memory of its own, so tiles do
- *            not share cache lines. A step registers them with the context it is
- *            given and drops the handles at its end.
- * Check      R = A - L L^T tile by tile, as tasks: fill, gemm..., syrk..., norm.
+ * Structure  each tile of the lower triangle has memory of its own, so tiles
+ *            do not share cache lines. A step registers them with the context
+ *            it is given and drops the handles at its end.
+ * Check      R = A - L L^T tile by tile, as tasks: fill, gemm or syrk, norm.
  *            The tiles of R are allocated by the runtime and freed as soon as
  *            their norm was added (handles are dropped at submission).
  */
@@ -253,12 +253,12 @@ static heddle_handle **make_tiles(const struct demo_matrix *m, heddle_ctx *ctx,
 
 static heddle_status submit_place(const struct demo_matrix *m, heddle_ctx *ctx,
                                   unsigned kernel, size_t i, size_t j,
-                                  heddle_handle *tile, heddle_handle *sum)
+                                  heddle_handle *const op[2])
 {
     const struct place p = {(uint32_t)(i * m->nb), (uint32_t)(j * m->nb), m->n};
 
     return heddle_submit(ctx, &m->kernel[kernel],
-                         &(struct heddle_call){.operand = {tile, sum},
+                         &(struct heddle_call){.operand = {op[0], op[1]},
                                                .arg = &p,
                                                .arg_bytes = sizeof(p)});
 }
@@ -279,7 +279,7 @@ heddle_status demo_matrix_fill(struct demo_matrix *m, heddle_ctx *ctx)
     for (size_t i = 0; i < m->nt; i++)
         for (size_t j = 0; j <= i && st == HEDDLE_OK; j++)
             st = submit_place(m, ctx, DEMO_FILL, i, j,
-                              tiles[cholesky_tile(i, j)], NULL);
+                              (heddle_handle *[2]){tiles[cholesky_tile(i, j)]});
     st = finish(ctx, st);
     drop_tiles(m, tiles);
     return st;
@@ -358,7 +358,7 @@ static heddle_status submit_residual(const struct demo_matrix *m,
         ctx, NULL, tile_order(m, i), tile_order(m, j), 0, HEDDLE_F64, &r);
 
     if (st == HEDDLE_OK)
-        st = submit_place(m, ctx, DEMO_FILL, i, j, r, NULL);
+        st = submit_place(m, ctx, DEMO_FILL, i, j, (heddle_handle *[2]){r});
     for (size_t k = 0; k <= j && st == HEDDLE_OK; k++) {
         const bool is_diagonal = i == j;
 
@@ -370,7 +370,8 @@ static heddle_status submit_residual(const struct demo_matrix *m,
             &call);
     }
     if (st == HEDDLE_OK)
-        st = submit_place(m, ctx, DEMO_NORM, i, j, r, sum);
+        st =
+            submit_place(m, ctx, DEMO_NORM, i, j, (heddle_handle *[2]){r, sum});
     heddle_handle_unref(r); /* the tasks keep it */
     return st;
 }

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # heddle bench: what is printed, on small runs. How fast it is, is not tested.
+# shellcheck source=tests/integration/cli/lib.sh
 . "$2/tests/integration/cli/lib.sh"
 
 json 1 bench tasks --shape random --tasks 3000 --reps 2 --workers 2

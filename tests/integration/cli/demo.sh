@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # heddle demo: right results on awkward sizes, a log that can be read.
+# shellcheck source=tests/integration/cli/lib.sh
 . "$2/tests/integration/cli/lib.sh"
 
 ok demo --n 200 --nb 40
@@ -25,7 +26,7 @@ for k in $sets; do
     for size in '1 1' '5 1' '7 3' '100 100' '100 64' '129 32' '65 200'; do
         # shellcheck disable=SC2086
         set -- $size
-        json 1 demo --n "$1" --nb "$2" --kernels $k --log small.log
+        json 1 demo --n "$1" --nb "$2" --kernels "$k" --log small.log
         holds "r[0]['right'] and r[0]['kernels'] == '$k' and
             r[0]['n'] == $1 and r[0]['tiles'] == -(-$1 // $2)"
     done

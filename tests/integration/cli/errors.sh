@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Wrong command lines: exit status 2 and one sentence with a hint.
+# shellcheck source=tests/integration/cli/lib.sh
 . "$2/tests/integration/cli/lib.sh"
 
 fails 2 'heddle --help'

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # heddle info: facts about this machine, defaults, environment.
+# shellcheck source=tests/integration/cli/lib.sh
 . "$2/tests/integration/cli/lib.sh"
 
 ok info

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=sh
 # What the tests of the command line share. Usage of a test: NAME.sh HEDDLE ROOT
 # It is sourced with these arguments in place and changes to an empty folder.
 set -u

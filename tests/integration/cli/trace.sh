@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # heddle trace and heddle model on the log and the models of a run.
+# shellcheck source=tests/integration/cli/lib.sh
 . "$2/tests/integration/cli/lib.sh"
 
 ok demo --n 120 --nb 30 --log run.log --no-progress
