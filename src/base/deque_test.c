@@ -202,8 +202,8 @@ static const char *deque_model(const struct deque_code *code, const char *owner,
                      deque_at_rest, NULL);
 }
 
-static const struct deque_code real_code = {
-    heddle_deque_push, heddle_deque_pop, heddle_deque_steal};
+static const struct deque_code real_code = {heddle_deque_push, heddle_deque_pop,
+                                            heddle_deque_steal};
 
 /* All scripts of `n` pushes and pops. */
 static void deque_all_scripts(unsigned n, unsigned nthieves, unsigned nsteals,
@@ -217,8 +217,8 @@ static void deque_all_scripts(unsigned n, unsigned nthieves, unsigned nsteals,
             owner[i] = (bits >> i & 1) != 0 ? '-' : '+';
         violation = deque_model(&real_code, owner, nthieves, nsteals, capacity);
         if (violation != NULL)
-            printf("owner %s, %u thieves, %u steals, capacity %zu: %s\n",
-                   owner, nthieves, nsteals, capacity, violation);
+            printf("owner %s, %u thieves, %u steals, capacity %zu: %s\n", owner,
+                   nthieves, nsteals, capacity, violation);
         CHECK(violation == NULL);
     }
 }

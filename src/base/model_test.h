@@ -39,8 +39,8 @@
 
 enum {
     MODEL_THREADS = 4,
-    MODEL_LOG = 40,   /* accesses in one operation */
-    MODEL_BUFFER = 8, /* stores that have not reached memory */
+    MODEL_LOG = 40,     /* accesses in one operation */
+    MODEL_BUFFER = 8,   /* stores that have not reached memory */
     MODEL_WORLD = 1024, /* bytes */
     MODEL_REGIONS = 4,
     MODEL_REGION = 2048, /* bytes of all */
@@ -53,15 +53,15 @@ struct model_store {
 };
 
 struct model_thread {
-    uint32_t op;         /* the test's: how far it is */
-    uint32_t nlog;       /* accesses of the operation under way */
-    uint32_t nstores;    /* in the buffer */
-    bool is_done;        /* the test's: nothing more to do */
-    bool is_asleep;      /* in futex_wait */
-    bool is_timed;       /* with a timeout: may wake by itself */
-    bool is_woken;       /* by futex_wake */
-    void *futex;         /* what it sleeps on */
-    int64_t own;         /* the test's: see the top */
+    uint32_t op;      /* the test's: how far it is */
+    uint32_t nlog;    /* accesses of the operation under way */
+    uint32_t nstores; /* in the buffer */
+    bool is_done;     /* the test's: nothing more to do */
+    bool is_asleep;   /* in futex_wait */
+    bool is_timed;    /* with a timeout: may wake by itself */
+    bool is_woken;    /* by futex_wake */
+    void *futex;      /* what it sleeps on */
+    int64_t own;      /* the test's: see the top */
     struct model_store buffer[MODEL_BUFFER];
     uint64_t log[MODEL_LOG];
 };
@@ -199,8 +199,8 @@ static inline void model_store(void *addr, uint64_t value, size_t bytes)
     model_put(0);
     if (t->nstores == MODEL_BUFFER)
         model_flush(t); /* full: so does the machine */
-    t->buffer[t->nstores++] =
-        (struct model_store){.addr = addr, .value = value & mask, .bytes = bytes};
+    t->buffer[t->nstores++] = (struct model_store){
+        .addr = addr, .value = value & mask, .bytes = bytes};
 }
 
 /* --- futex -----------------------------------------------------------------*/
@@ -411,19 +411,19 @@ static inline const char *model_run(struct model_state *state,
 /* --- the macros of base/atomic.h -------------------------------------------*/
 
 #define MODEL_LOAD(p, order)                                                   \
-    (!model.is_on                                                              \
-         ? atomic_load_explicit(p, order)                                      \
-         : (__typeof__(atomic_load_explicit(p, order)))model_load(             \
-               (const void *)(uintptr_t)(p), sizeof(*(p))))
+    (!model.is_on ? atomic_load_explicit(p, order)                             \
+                  : (__typeof__(atomic_load_explicit(p, order)))model_load(    \
+                        (const void *)(uintptr_t)(p), sizeof(*(p))))
 #define MODEL_STORE(p, v, order)                                               \
     (!model.is_on                                                              \
          ? atomic_store_explicit(p, v, order)                                  \
          : model_store((void *)(uintptr_t)(p), (uint64_t)(v), sizeof(*(p))))
 /* `op` returns the old value. */
 #define MODEL_RMW(op)                                                          \
-    (!model.is_on    ? (op)                                                    \
-     : model_enter() ? (__typeof__(op))model_get()                             \
-                     : (model_drain(), (__typeof__(op))model_put((uint64_t)(op))))
+    (!model.is_on ? (op)                                                       \
+     : model_enter()                                                           \
+         ? (__typeof__(op))model_get()                                         \
+         : (model_drain(), (__typeof__(op))model_put((uint64_t)(op))))
 /* Two words in the log: what was seen, and whether it was as expected. */
 #define MODEL_CAS(expected, op)                                                \
     (!model.is_on ? (op)                                                       \
@@ -471,14 +471,14 @@ static inline const char *model_run(struct model_state *state,
 #define heddle_xchg_sc(p, v)                                                   \
     MODEL_RMW(atomic_exchange_explicit(p, v, memory_order_seq_cst))
 #define heddle_cas_acqrel(p, expected, v)                                      \
-    MODEL_CAS(expected, atomic_compare_exchange_strong_explicit(               \
-                            p, expected, v, memory_order_acq_rel,              \
-                            memory_order_acquire))
+    MODEL_CAS(expected,                                                        \
+              atomic_compare_exchange_strong_explicit(                         \
+                  p, expected, v, memory_order_acq_rel, memory_order_acquire))
 /* The model has no spurious failures: they only repeat a loop. */
 #define heddle_cas_weak_acqrel(p, expected, v) heddle_cas_acqrel(p, expected, v)
 #define heddle_cas_sc(p, expected, v)                                          \
-    MODEL_CAS(expected, atomic_compare_exchange_strong_explicit(               \
-                            p, expected, v, memory_order_seq_cst,              \
-                            memory_order_seq_cst))
+    MODEL_CAS(expected,                                                        \
+              atomic_compare_exchange_strong_explicit(                         \
+                  p, expected, v, memory_order_seq_cst, memory_order_seq_cst))
 
 #endif /* HEDDLE_BASE_MODEL_TEST_H */

@@ -156,15 +156,7 @@ static bool park_take(struct park_world *w)
 
 /* A worker: looks (spinning), announces, looks again, sleeps. Each phase is an
  * operation of its own, because what is over need not be remembered. */
-enum park_phase {
-    SPIN,
-    LOOK,
-    SPIN_END,
-    PREPARE,
-    LAST_LOOK,
-    CANCEL,
-    COMMIT
-};
+enum park_phase { SPIN, LOOK, SPIN_END, PREPARE, LAST_LOOK, CANCEL, COMMIT };
 
 static enum park_phase park_consume(unsigned thread, enum park_phase phase)
 {
@@ -264,10 +256,8 @@ TEST(model_no_wake_up_is_lost)
 {
     for (unsigned nworks = 1; nworks <= 4; nworks++)
         park_must_hold(1, 1, nworks, false);
-    park_must_hold(1, 2, 2, false);
+    park_must_hold(1, 2, 1, false);
     park_must_hold(2, 1, 1, false);
-    if (!TEST_SANITIZED)
-        park_must_hold(2, 1, 2, false);
 }
 
 TEST(model_no_wake_up_is_lost_with_spinners)
@@ -493,7 +483,7 @@ static void *park_worker_main(void *arg)
  * fall asleep again and again; a lost wake-up ends in CTest's time limit. */
 TEST(stress_four_threads)
 {
-    struct park_shared s = {.nworks = test_scale(20000)};
+    struct park_shared s = {.nworks = test_scale(10000)};
     struct heddle_thread worker[WORKERS];
 
     CHECK_OK(heddle_park_init(&s.p, NULL, WORKERS + 1));
@@ -519,6 +509,6 @@ TEST(stress_four_threads)
 TEST_MAIN(a_wake_before_the_commit_is_not_lost, a_timeout_ends_the_sleep,
           nobody_is_woken_while_one_spins, model_no_wake_up_is_lost,
           model_no_wake_up_is_lost_with_spinners,
-          model_nobody_sleeps_while_others_are_busy, model_stop_reaches_everybody,
-          model_timeouts_keep_the_count, model_catches_broken_variants,
-          stress_four_threads)
+          model_nobody_sleeps_while_others_are_busy,
+          model_stop_reaches_everybody, model_timeouts_keep_the_count,
+          model_catches_broken_variants, stress_four_threads)

@@ -183,9 +183,8 @@ static void ring_must_hold(unsigned npushes, unsigned nconsumers,
 {
     for (size_t max = 1; max <= 3; max++)
         for (size_t share = 1; share <= 2; share++) {
-            const char *violation =
-                ring_model(&real_code, npushes, nconsumers, nclaims, capacity,
-                           max, share);
+            const char *violation = ring_model(&real_code, npushes, nconsumers,
+                                               nclaims, capacity, max, share);
 
             if (violation != NULL)
                 printf("%u pushes, %u consumers, %u claims, capacity %zu, "

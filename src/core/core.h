@@ -280,6 +280,7 @@ struct heddle_ctx {
     /* the submission lock and what it guards */
     _Alignas(HEDDLE_CACHE_LINE) struct heddle_spin submit_lock;
     bool is_closing;
+    bool has_reduced;    /* there may be partial results to combine */
     uint32_t window_now; /* grows when nothing moves, shrinks again */
     struct submitter root;
     _Atomic uint64_t submitted; /* written under the lock */
@@ -366,6 +367,13 @@ typedef bool (*stop_fn)(void *arg);
  * the deadline came first. */
 bool heddle_engine_help(struct worker *w, stop_fn stop, void *arg,
                         uint64_t deadline_ns);
+/* For a task that waits for something that is not its child: helps, unless the
+ * worker is inside of a gang. */
+bool heddle_engine_wait(struct worker *w, stop_fn stop, void *arg,
+                        uint64_t deadline_ns);
+/* The same, but runs only what is inside of scope `arg`. */
+void heddle_engine_help_own(struct worker *w, stop_fn stop,
+                            struct heddle_scope *arg);
 /* The same for an outside thread: takes slot 0 or sleeps while another has it. */
 bool heddle_ctx_help(heddle_ctx *ctx, stop_fn stop, void *arg,
                      uint64_t deadline_ns);
@@ -484,6 +492,8 @@ static inline void heddle_count_submitted(heddle_ctx *ctx)
     /* Release: pairs with heddle_ctx_is_quiet(). */
     heddle_store_rel(&ctx->submitted, heddle_load_rlx(&ctx->submitted) + 1);
 }
+/* Combines all reductions of the context that wait for a next use. */
+heddle_status heddle_submit_combine(heddle_ctx *ctx);
 /* A join or a combination, submitted through s. */
 heddle_status heddle_submit_close(heddle_ctx *ctx, struct submission *s,
                                   heddle_handle *unit, struct heddle_dep *dep);
@@ -506,6 +516,10 @@ bool heddle_scope_leave(struct heddle_exec *x, heddle_status *st);
 struct heddle_sched_task *
 heddle_scope_child_end(struct worker *w, struct heddle_scope *s,
                        struct heddle_sched_task *next);
+
+/* Is scope `in` the scope s, or inside of it? */
+bool heddle_scope_has(const struct heddle_scope *s,
+                      const struct heddle_scope *in);
 
 /* --- gang.c -------------------------------------------------------------- */
 
@@ -551,6 +565,8 @@ void heddle_objects_orphan(heddle_ctx *ctx);
 /* In heddle_exec.arg_bytes of a node: ask heddle_node_arg_bytes(). */
 #define NODE_ARG UINT32_MAX
 uint32_t heddle_node_arg_bytes(const struct heddle_exec *x);
+/* The scope that a node's run is a child of. */
+struct heddle_scope *heddle_node_scope(struct heddle_node *n);
 
 struct heddle_sched_task *heddle_node_run(struct worker *w,
                                           struct heddle_sched_task *t);

@@ -424,6 +424,9 @@ heddle_status heddle_wait_for(heddle_ctx *ctx, uint64_t timeout_ns)
         return heddle_fail(ctx, HEDDLE_EDEADLK,
                            "a task cannot wait for all tasks: it is one of "
                            "them (see heddle_exec_wait)");
+    if (heddle_submit_combine(ctx) != HEDDLE_OK)
+        return heddle_fail(ctx, HEDDLE_ENOMEM,
+                           "no memory to combine a reduction");
     if (!heddle_ctx_help(ctx, ctx_quiet, ctx, deadline))
         return HEDDLE_ETIMEDOUT;
     heddle_mutex_lock(&ctx->lock);

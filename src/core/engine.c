@@ -365,6 +365,49 @@ bool heddle_engine_help(struct worker *w, stop_fn stop, void *arg,
     return ok;
 }
 
+bool heddle_engine_wait(struct worker *w, stop_fn stop, void *arg,
+                        uint64_t deadline_ns)
+{
+    bool ok;
+
+    if (w->gang_depth == 0) {
+        w->nest++;
+        ok = heddle_engine_help(w, stop, arg, deadline_ns);
+        w->nest--;
+        return ok;
+    }
+    while (!(ok = stop(arg))) {
+        if (deadline_ns != 0 && heddle_clock_ns() >= deadline_ns)
+            break;
+        heddle_thread_yield();
+    }
+    return ok;
+}
+
+void heddle_engine_help_own(struct worker *w, stop_fn stop,
+                            struct heddle_scope *scope)
+{
+    heddle_ctx *ctx = w->ctx;
+
+    while (!stop(scope)) {
+        struct heddle_sched_task *t = engine_pop(w);
+        const struct heddle_scope *in = NULL;
+
+        if (t != NULL)
+            in = heddle_is_node(t)
+                     ? heddle_node_scope((struct heddle_node *)(void *)t)
+                     : heddle_task_cell(t)->scope;
+        if (t != NULL && heddle_scope_has(scope, in)) {
+            heddle_engine_run(w, t);
+            continue;
+        }
+        if (t != NULL)
+            heddle_engine_push_foreign(ctx, t); /* for somebody else */
+        heddle_returns_flush(&w->returns);
+        heddle_thread_yield();
+    }
+}
+
 static bool worker_stop(void *arg)
 {
     /* Acquire: pairs with the store in ctx_stop(). */

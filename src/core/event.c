@@ -314,7 +314,7 @@ heddle_status heddle_event_wait(heddle_event *e, uint64_t timeout_ns)
     w = heddle_ctx_self(e->obj.ctx);
     /* Inside of a task the event may be behind that very task: then it never
      * comes, and only the watchdog can say so. */
-    ok = w != NULL ? heddle_engine_help(w, event_is_done, e, deadline)
+    ok = w != NULL ? heddle_engine_wait(w, event_is_done, e, deadline)
                    : heddle_ctx_help(e->obj.ctx, event_is_done, e, deadline);
     return ok ? heddle_event_poll(e) : HEDDLE_ETIMEDOUT;
 }

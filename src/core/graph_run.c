@@ -195,6 +195,11 @@ struct heddle_sched_task *heddle_node_run(struct worker *w,
     return node_release(w, r, t);
 }
 
+struct heddle_scope *heddle_node_scope(struct heddle_node *n)
+{
+    return n == NULL ? NULL : node_run_of(n)->scope;
+}
+
 uint32_t heddle_node_arg_bytes(const struct heddle_exec *x)
 {
     return node_run_of(x->node)->graph->cold[x->node->index].arg_bytes;

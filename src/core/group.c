@@ -69,7 +69,7 @@ heddle_status heddle_group_wait(heddle_group *g, uint64_t timeout_ns)
     if (g->obj.ctx == NULL)
         return HEDDLE_ESTATE;
     w = heddle_ctx_self(g->obj.ctx);
-    ok = w != NULL ? heddle_engine_help(w, group_is_done, g, deadline)
+    ok = w != NULL ? heddle_engine_wait(w, group_is_done, g, deadline)
                    : heddle_ctx_help(g->obj.ctx, group_is_done, g, deadline);
     if (!ok)
         return HEDDLE_ETIMEDOUT;

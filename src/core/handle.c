@@ -183,8 +183,11 @@ static void handle_retire(heddle_ctx *ctx, heddle_handle *h)
     bool is_live;
 
     heddle_spin_lock(&ctx->submit_lock);
-    is_live = heddle_dep_is_live(&ctx->root.slab, &h->dep);
-    if (is_live)
+    if (h->dep.crowd == HEDDLE_CROWD_REDUCE) /* nothing added is lost */
+        st = heddle_domain_close(&ctx->root.domain, h, &h->dep);
+    is_live = st != HEDDLE_OK ||
+              heddle_dep_is_live(&ctx->root.slab, &h->dep);
+    if (is_live && st == HEDDLE_OK)
         st = heddle_submit_hidden(ctx, &s, h, HEDDLE_RW, NULL, NULL);
     heddle_spin_unlock(&ctx->submit_lock);
     if (!is_live)

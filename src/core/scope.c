@@ -59,6 +59,14 @@ static heddle_status scope_close(struct heddle_domain *d, heddle_handle *unit,
     return HEDDLE_OK;
 }
 
+bool heddle_scope_has(const struct heddle_scope *s,
+                      const struct heddle_scope *in)
+{
+    while (in != NULL && in != s)
+        in = in->cell != NULL ? in->cell->scope : heddle_node_scope(in->node);
+    return in == s;
+}
+
 heddle_status heddle_scope_open(struct heddle_exec *x)
 {
     struct heddle_scope *s = heddle_zalloc(&x->ctx->alloc, 1, sizeof(*s));
@@ -80,6 +88,10 @@ heddle_status heddle_scope_open(struct heddle_exec *x)
     heddle_map_init(&s->units, &x->ctx->alloc);
     heddle_store_rlx(&s->pending, 1); /* the body; not shared yet */
     x->scope = s;
+    /* What the parent overwrites is valid for its children. */
+    for (unsigned i = 0; i < x->nops; i++)
+        if (x->mode[i] == HEDDLE_W && heddle_load_acq(&x->ctx->reg.nmarks) != 0)
+            heddle_unit_unmark(x->op[i]);
     return HEDDLE_OK;
 }
 
@@ -199,6 +211,13 @@ static heddle_status scope_check(struct heddle_exec *x,
     return HEDDLE_OK;
 }
 
+/* Deep down the stack must not grow by unrelated tasks, and the members of a gang
+ * may wait for each other: such a worker runs its own children and no others. */
+static bool scope_is_confined(const struct worker *w)
+{
+    return w->nest >= SCOPE_NEST || w->gang_depth > 0;
+}
+
 /* Runs or passes on a child that is ready. */
 static void scope_go(struct heddle_exec *x, struct heddle_sched_task *ready)
 {
@@ -207,8 +226,7 @@ static void scope_go(struct heddle_exec *x, struct heddle_sched_task *ready)
 
     if (ready == NULL)
         return;
-    /* Deep down the stack must not grow by unrelated tasks. */
-    if (!x->ctx->runs_inline && w->nest < SCOPE_NEST) {
+    if (!x->ctx->runs_inline && !scope_is_confined(w)) {
         heddle_engine_push(w, ready);
         return;
     }
@@ -234,7 +252,7 @@ static heddle_status scope_submit(struct heddle_exec *x,
         HEDDLE_TRY(heddle_scope_open(x));
     if (x->slow != NULL && x->slow->check != NULL)
         heddle_check_lend(x, false);
-    while (s.sub->slab.in_use > SCOPE_WINDOW && x->worker->nest < SCOPE_NEST) {
+    while (s.sub->slab.in_use > SCOPE_WINDOW && !scope_is_confined(x->worker)) {
         heddle_returns_flush(&x->worker->returns);
         heddle_slab_collect(&s.sub->slab);
         if (s.sub->slab.in_use > SCOPE_WINDOW && !heddle_engine_step(x->worker))
@@ -269,6 +287,19 @@ heddle_status heddle_exec_submit(struct heddle_exec *x,
     return st;
 }
 
+/* Reductions of children are combined before the parent looks or ends. */
+static heddle_status scope_combine(struct heddle_scope *s)
+{
+    heddle_status st = HEDDLE_OK;
+
+    for (struct scope_unit *u = s->list; u != NULL; u = u->next)
+        if (u->dep.crowd == HEDDLE_CROWD_REDUCE && st == HEDDLE_OK)
+            st = scope_close(&s->domain, u->unit, &u->dep);
+    if (st != HEDDLE_OK)
+        (void)heddle_fail(s->ctx, st, "no memory to combine a reduction");
+    return st;
+}
+
 static bool scope_is_alone(void *arg)
 {
     /* Acquire: see what the children wrote. */
@@ -279,29 +310,38 @@ heddle_status heddle_exec_wait(struct heddle_exec *x)
 {
     struct heddle_scope *s;
     struct worker *w;
+    heddle_status st, child;
 
     HEDDLE_CHECK(x != NULL);
     s = x->scope;
     w = x->worker;
     if (s == NULL)
         return HEDDLE_OK;
+    st = scope_combine(s);
     if (!scope_is_alone(s)) {
         w->last = 0; /* what runs meanwhile begins when it begins */
-        w->nest++;
-        (void)heddle_engine_help(w, scope_is_alone, s, 0);
-        w->nest--;
+        if (scope_is_confined(w)) {
+            heddle_engine_help_own(w, scope_is_alone, s);
+        } else {
+            w->nest++;
+            (void)heddle_engine_help(w, scope_is_alone, s, 0);
+            w->nest--;
+        }
     }
     if (x->slow != NULL && x->slow->check != NULL)
         heddle_check_lend(x, true);
-    return (heddle_status)atomic_exchange_explicit(&s->status, 0,
-                                                   memory_order_acq_rel);
+    child = (heddle_status)heddle_xchg_acqrel(&s->status, 0);
+    return st != HEDDLE_OK ? st : child;
 }
 
 bool heddle_scope_leave(struct heddle_exec *x, heddle_status *st)
 {
     struct heddle_scope *s = x->scope;
+    const heddle_status combined = scope_combine(s);
     int child;
 
+    if (*st == HEDDLE_OK)
+        *st = combined;
     s->body = *st;
     x->scope = NULL;
     /* Release: body; acquire: what the children did. */

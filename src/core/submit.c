@@ -65,6 +65,24 @@ heddle_status heddle_domain_close(struct heddle_domain *d, heddle_handle *unit,
     return HEDDLE_OK;
 }
 
+heddle_status heddle_submit_combine(heddle_ctx *ctx)
+{
+    heddle_status st = HEDDLE_OK;
+
+    heddle_spin_lock(&ctx->submit_lock);
+    if (ctx->has_reduced) {
+        heddle_mutex_lock(&ctx->reg.lock);
+        for (heddle_handle *h = ctx->reg.units; h != NULL && st == HEDDLE_OK;
+             h = h->next)
+            if (h->dep.crowd == HEDDLE_CROWD_REDUCE)
+                st = heddle_domain_close(&ctx->root.domain, h, &h->dep);
+        heddle_mutex_unlock(&ctx->reg.lock);
+        ctx->has_reduced = st != HEDDLE_OK;
+    }
+    heddle_spin_unlock(&ctx->submit_lock);
+    return st;
+}
+
 /* --- one task -------------------------------------------------------------- */
 
 static inline uint64_t submit_id(heddle_ctx *ctx, struct submitter *sub)
@@ -310,6 +328,8 @@ static heddle_status submit_check_modes(heddle_ctx *ctx,
                                "kernel %s: only the first %d operands may be "
                                "commutative, reductions or scratch",
                                kernel, HEDDLE_KERNEL_OPERANDS);
+        if (m == HEDDLE_REDUCE && s->scope == NULL)
+            ctx->has_reduced = true;
         if (m == HEDDLE_REDUCE && acc[i].unit->extra.reduction.init == NULL)
             return heddle_refuse(ctx, HEDDLE_EINVAL,
                                "kernel %s: operand %u has no reduction (see "

@@ -46,8 +46,8 @@ static void print_box(const char *name, const struct heddle_box *b,
                       unsigned ndim)
 {
     for (unsigned d = 0; d < ndim; d++)
-        printf("  %s[%u]: first %zu count %zu step %zu\n", name, d,
-               b->first[d], b->count[d], b->step[d]);
+        printf("  %s[%u]: first %zu count %zu step %zu\n", name, d, b->first[d],
+               b->count[d], b->step[d]);
 }
 
 /* `a` is small enough to be enumerated. */

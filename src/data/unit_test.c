@@ -57,7 +57,7 @@ TEST(types)
     CHECK_EQ(heddle_dtype_bytes(HEDDLE_C128), 16);
     CHECK_EQ(heddle_dtype_bytes((enum heddle_dtype)0), 0);
     CHECK_EQ(heddle_dtype_bytes((enum heddle_dtype)99), 0);
-    CHECK_EQ(heddle_dtype_bytes((enum heddle_dtype)-1), 0);
+    CHECK_EQ(heddle_dtype_bytes((enum heddle_dtype) - 1), 0);
     CHECK_STR(heddle_dtype_name(HEDDLE_F32), "f32");
     CHECK_STR(heddle_dtype_name((enum heddle_dtype)0), "unknown");
     CHECK_STR(heddle_dtype_name((enum heddle_dtype)99), "unknown");
@@ -204,8 +204,8 @@ struct family {
     uint16_t *mem;
     size_t n;
     heddle_handle *unit[MAX_UNITS];
-    uint16_t map[MAX_UNITS][ROOT];   /* row-major over the unit's indices */
-    bool covers[MAX_UNITS][512];     /* by position in memory */
+    uint16_t map[MAX_UNITS][ROOT]; /* row-major over the unit's indices */
+    bool covers[MAX_UNITS][512];   /* by position in memory */
 };
 
 /* Where element `idx` of the layout is. */
@@ -227,10 +227,8 @@ static bool next_index(const struct heddle_layout *l, size_t *idx)
     return false;
 }
 
-static const struct heddle_layout family_layout = {.dtype = HEDDLE_F16,
-                                                   .ndim = 3,
-                                                   .extent = {6, 7, 5},
-                                                   .stride = {8, 60, 1}};
+static const struct heddle_layout family_layout = {
+    .dtype = HEDDLE_F16, .ndim = 3, .extent = {6, 7, 5}, .stride = {8, 60, 1}};
 
 static void family_init(struct family *f, const struct heddle_allocator *a,
                         bool has_memory)
@@ -260,9 +258,9 @@ static void family_add(struct family *f, struct heddle_rng *rng)
     for (unsigned d = 0; d < 3; d++) {
         offset[d] = heddle_rng_below32(rng, (uint32_t)full[d]);
         step[d] = 1 + heddle_rng_below32(rng, 3);
-        extent[d] = 1 + heddle_rng_below32(
-                            rng, (uint32_t)((full[d] - offset[d] - 1) /
-                                            step[d] + 1));
+        extent[d] =
+            1 + heddle_rng_below32(
+                    rng, (uint32_t)((full[d] - offset[d] - 1) / step[d] + 1));
     }
     f->unit[f->n] = make_view(h, offset, extent, step);
     do {
@@ -356,9 +354,9 @@ TEST(bad_views_are_refused)
     heddle_registry_init(&reg, NULL, &f.a);
     h = make(&reg, &l, NULL);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-        CHECK_STATUS(heddle_unit_view(h, &bad[i][0], &bad[i][1], &bad[i][2],
-                                      &v),
-                     HEDDLE_EINVAL);
+        CHECK_STATUS(
+            heddle_unit_view(h, &bad[i][0], &bad[i][1], &bad[i][2], &v),
+            HEDDLE_EINVAL);
     CHECK_EQ(heddle_load_rlx(&h->refs), 1);
     /* the step of a single element is of no interest */
     v = make_part(h, 9, 1, SIZE_MAX);
@@ -386,8 +384,8 @@ TEST(views_go_in_any_order)
             if (f.n < MAX_UNITS && heddle_rng_below32(&rng, 3) != 0) {
                 family_add(&f, &rng);
             } else if (f.n > 1) { /* not the root: it has references */
-                const size_t k = 1 + heddle_rng_below32(&rng,
-                                                        (uint32_t)f.n - 1);
+                const size_t k =
+                    1 + heddle_rng_below32(&rng, (uint32_t)f.n - 1);
 
                 drop(f.unit[k]);
                 f.n--;
@@ -706,9 +704,9 @@ TEST(partial_results_add_up)
 
 TEST(sums_of_all_types)
 {
-    static const enum heddle_dtype type[] = {
-        HEDDLE_U8,  HEDDLE_I32, HEDDLE_I64, HEDDLE_F32,
-        HEDDLE_F64, HEDDLE_C64, HEDDLE_C128};
+    static const enum heddle_dtype type[] = {HEDDLE_U8,  HEDDLE_I32, HEDDLE_I64,
+                                             HEDDLE_F32, HEDDLE_F64, HEDDLE_C64,
+                                             HEDDLE_C128};
     struct heddle_registry reg;
 
     heddle_registry_init(&reg, NULL, &heddle_allocator_default);

@@ -413,7 +413,8 @@ static heddle_status faulty_run(struct setup *s)
             heddle_slab_untake(&s->slab, c);
     }
     if (st == HEDDLE_ENOMEM && s->slab.ncells > 0)
-        CHECK(heddle_slab_take(&s->slab) != NULL); /* once more: there is some */
+        CHECK(heddle_slab_take(&s->slab) !=
+              NULL); /* once more: there is some */
     heddle_returns_fini(&s->returns, &s->pool);
     heddle_slab_fini(&s->slab);
     heddle_pool_fini(&s->pool);
@@ -523,7 +524,8 @@ TEST(stress_four_threads)
     for (int i = 0; i < ENDERS; i++)
         CHECK_OK(heddle_thread_create(&ender[i], NULL, ender_main, &s));
     for (int i = 0; i < OWNERS; i++)
-        CHECK_OK(heddle_thread_create(&owner[i], NULL, owner_main, &s.owner[i]));
+        CHECK_OK(
+            heddle_thread_create(&owner[i], NULL, owner_main, &s.owner[i]));
     for (int i = 0; i < OWNERS; i++)
         CHECK_OK(heddle_thread_join(&owner[i]));
     for (int i = 0; i < ENDERS; i++)

@@ -99,6 +99,7 @@ struct stream {
     double *data; /* behind the handles */
     heddle_graph *graph;
     uint64_t ticks; /* that a task keeps its worker busy; 0: empty */
+    bool is_bound;  /* the submitter too, while the stream runs */
     struct heddle_call call;
 };
 
@@ -111,10 +112,9 @@ struct stream_time {
 
 /* NULL or "all" is every shape: then *all_out. False: no such shape. */
 bool stream_find(const char *name, enum stream_shape *shape_out, bool *all_out);
-/* `s` may be closed in every case. */
+/* Takes tasks, task_ns and no_bind from `o`. `s` may be closed in every case. */
 heddle_status stream_open(struct stream *s, heddle_ctx *ctx,
-                          enum stream_shape shape, size_t ntasks,
-                          uint64_t ticks);
+                          enum stream_shape shape, const struct bench_opts *o);
 heddle_status stream_run(struct stream *s, struct stream_time *t);
 void stream_close(struct stream *s);
 /* Three-operand tasks over 1024 handles, `ntasks` of them. */

@@ -21,7 +21,7 @@ static heddle_status idle_measure(heddle_ctx *ctx, const struct bench_opts *o,
     struct stream s;
     struct stream_time t;
     uint64_t cpu, wall;
-    heddle_status st = stream_open(&s, ctx, STREAM_INDEPENDENT, o->tasks, 0);
+    heddle_status st = stream_open(&s, ctx, STREAM_INDEPENDENT, o);
 
     if (st == HEDDLE_OK)
         st = stream_run(&s, &t);

@@ -83,10 +83,12 @@ static int run_length(struct metg *m, unsigned i)
     struct stream_time t;
     double best = INFINITY;
     size_t ntasks;
-    heddle_status st =
-        stream_open(&s, m->ctx, m->shape, metg_ntasks(m, lengths_us[i]),
-                    bench_ticks(1000 * lengths_us[i]));
+    struct bench_opts o = m->o;
+    heddle_status st;
 
+    o.tasks = metg_ntasks(m, lengths_us[i]);
+    o.task_ns = 1000 * lengths_us[i];
+    st = stream_open(&s, m->ctx, m->shape, &o);
     for (unsigned r = 0; r < m->o.reps + 1 && st == HEDDLE_OK; r++) {
         st = stream_run(&s, &t);
         if (r > 0 && t.wall_ns < best) /* the first one warms up */

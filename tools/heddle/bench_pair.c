@@ -21,8 +21,7 @@ static int pair_open(struct bench_pair *p)
         rc = bench_open(p->c, o, &p->memory[i], &p->ctx[i]);
         if (rc != 0)
             break;
-        st = stream_open(&p->stream[i], p->ctx[i], p->shape, o->tasks,
-                         bench_ticks(o->task_ns));
+        st = stream_open(&p->stream[i], p->ctx[i], p->shape, o);
         if (st != HEDDLE_OK)
             rc = bench_fail(p->c, p->ctx[i], st);
     }

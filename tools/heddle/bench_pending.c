@@ -42,12 +42,12 @@ static heddle_status submit_all(const struct stream *s)
     return st;
 }
 
-static heddle_status measure(heddle_ctx *ctx, const struct bench_memory *m,
-                             double *out)
+static heddle_status measure(heddle_ctx *ctx, const struct bench_opts *o,
+                             const struct bench_memory *m, double *out)
 {
     struct stream s;
     heddle_event *gate = NULL;
-    heddle_status st = stream_open(&s, ctx, STREAM_RANDOM, PENDING_TASKS, 0);
+    heddle_status st = stream_open(&s, ctx, STREAM_RANDOM, o);
     int64_t before = 0, after = 0;
 
     if (st == HEDDLE_OK)
@@ -78,11 +78,13 @@ int bench_pending_bytes(struct cli *c, const struct bench_opts *o, double *out)
     int rc;
 
     mine.window = 2 * PENDING_TASKS; /* the submission must not wait */
+    mine.tasks = PENDING_TASKS;
+    mine.task_ns = 0;
     mine.log = NULL;
     rc = bench_open(c, &mine, &m, &ctx);
     if (rc != 0)
         return rc;
-    st = measure(ctx, &m, out);
+    st = measure(ctx, &mine, &m, out);
     if (st != HEDDLE_OK)
         rc = bench_fail(c, ctx, st);
     return rc != 0 ? (heddle_ctx_destroy(ctx), rc) : bench_close(c, &m, ctx);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/thread.h"
 #include "bench.h"
 
 const char *const heddle_stream_names[STREAM_NSHAPES + 1] = {
@@ -216,16 +217,18 @@ bool stream_find(const char *name, enum stream_shape *shape_out, bool *all_out)
 }
 
 heddle_status stream_open(struct stream *s, heddle_ctx *ctx,
-                          enum stream_shape shape, size_t ntasks,
-                          uint64_t ticks)
+                          enum stream_shape shape, const struct bench_opts *o)
 {
     heddle_status st;
 
-    *s = (struct stream){.ctx = ctx, .shape = shape, .ticks = ticks};
-    st = make_table(s, ntasks);
+    *s = (struct stream){.ctx = ctx,
+                         .shape = shape,
+                         .ticks = bench_ticks(o->task_ns),
+                         .is_bound = !o->no_bind};
+    st = make_table(s, o->tasks);
     if (st == HEDDLE_OK)
         st = make_handles(s);
-    if (ticks != 0) {
+    if (s->ticks != 0) {
         s->call.arg = &s->ticks;
         s->call.arg_bytes = sizeof(s->ticks);
     }
@@ -234,7 +237,7 @@ heddle_status stream_open(struct stream *s, heddle_ctx *ctx,
     return st;
 }
 
-heddle_status stream_run(struct stream *s, struct stream_time *t)
+static heddle_status run_timed(struct stream *s, struct stream_time *t)
 {
     const uint64_t cpu = heddle_clock_process_ns();
     const uint64_t start = heddle_clock_ns();
@@ -253,6 +256,31 @@ heddle_status stream_run(struct stream *s, struct stream_time *t)
     t->submit_ns = (double)(submitted - start);
     t->cpu_ns = (double)(heddle_clock_process_ns() - cpu);
     return st != HEDDLE_OK ? st : waited;
+}
+
+/*
+ * The submitter works as worker 0, whose place is the first CPU. The system may
+ * put it beside a bound worker and leave it there for seconds; so it is bound
+ * for the time of the run, and only then: a context looks at the CPUs of the
+ * thread that starts it.
+ */
+heddle_status stream_run(struct stream *s, struct stream_time *t)
+{
+    int *cpu = calloc(HEDDLE_CPU_MAX, sizeof(*cpu));
+    unsigned n = 0;
+    heddle_status st;
+
+    if (cpu == NULL)
+        return HEDDLE_ENOMEM;
+    if (!s->is_bound ||
+        heddle_thread_get_cpus(cpu, HEDDLE_CPU_MAX, &n) != HEDDLE_OK ||
+        heddle_thread_bind(cpu, 1) != HEDDLE_OK)
+        n = 0;
+    st = run_timed(s, t);
+    if (n > 0 && heddle_thread_bind(cpu, n) != HEDDLE_OK && st == HEDDLE_OK)
+        st = HEDDLE_ESTATE;
+    free(cpu);
+    return st;
 }
 
 void stream_close(struct stream *s)

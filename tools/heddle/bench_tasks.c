@@ -128,7 +128,7 @@ static heddle_status measure(struct tasks *t, heddle_ctx *ctx,
     uint64_t calls;
 
     if (st == HEDDLE_OK)
-        st = stream_open(&s, ctx, shape, t->o.tasks, bench_ticks(t->o.task_ns));
+        st = stream_open(&s, ctx, shape, &t->o);
     else
         s = (struct stream){0};
     if (st == HEDDLE_OK)
