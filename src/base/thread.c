@@ -189,3 +189,16 @@ void heddle_thread_sleep_ns(uint64_t ns)
     while (nanosleep(&left, &left) != 0 && errno == EINTR) {
     }
 }
+
+void heddle_thread_nudge(int cpu)
+{
+    cpu_set_t old, one;
+
+    if (cpu < 0 || cpu >= CPU_SETSIZE ||
+        pthread_getaffinity_np(pthread_self(), sizeof(old), &old) != 0)
+        return; /* a convenience: nothing depends on it */
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    if (pthread_setaffinity_np(pthread_self(), sizeof(one), &one) == 0)
+        (void)pthread_setaffinity_np(pthread_self(), sizeof(old), &old);
+}

@@ -51,6 +51,9 @@ HEDDLE_MUST_USE heddle_status heddle_thread_bind(const int *cpus,
 HEDDLE_MUST_USE heddle_status heddle_thread_get_cpus(int *cpus, unsigned cap,
                                                      unsigned *n_out);
 
+/* Moves the calling thread to that CPU now and leaves it free to go elsewhere. */
+void heddle_thread_nudge(int cpu);
+
 /* The CPU the caller runs on now, -1 when unknown. */
 int heddle_thread_cpu(void);
 

@@ -400,6 +400,9 @@ struct heddle_sched_task *heddle_engine_finish(struct worker *w,
 /* heddle_engine_finish() by a thread that holds no slot. */
 void heddle_engine_finish_foreign(heddle_ctx *ctx, struct heddle_cell *c,
                                   heddle_status st);
+/* An outside thread that shares a CPU with a bound worker moves to the one that
+ * was left for it. */
+void heddle_ctx_nudge(heddle_ctx *ctx);
 struct worker *heddle_master_trylock(heddle_ctx *ctx);
 void heddle_master_unlock(heddle_ctx *ctx);
 bool heddle_ctx_is_quiet(heddle_ctx *ctx);

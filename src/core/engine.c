@@ -22,6 +22,7 @@
 
 enum {
     STOP_EVERY = 32,          /* tasks between looks at a stop condition */
+    SPIN_CROWD = 4,           /* spinners for which each waits once more */
     WAIT_SLICE_NS = 20000000, /* longest sleep of a conditional wait */
 };
 
@@ -230,13 +231,16 @@ static void engine_spin_end(struct worker *w, bool found)
 static struct heddle_sched_task *engine_spin(struct worker *w, uint64_t *since)
 {
     const uint64_t now = heddle_ticks();
+    /* The more of them look, the less each: a look costs those who work. */
+    const unsigned crowd =
+        1 + heddle_load_rlx(&w->ctx->park.nspinning) / SPIN_CROWD;
     struct heddle_sched_task *t;
 
     engine_spin_begin(w);
     if (*since == 0)
         *since = now;
     for (unsigned i = 0; i < 8; i++) {
-        for (unsigned k = 0; k < 4u << (i < 4 ? i : 4); k++)
+        for (unsigned k = 0; k < (4u << (i < 4 ? i : 4)) * crowd; k++)
             heddle_pause();
         t = engine_pop(w);
         if (t != NULL)
@@ -474,6 +478,19 @@ void heddle_ctx_signal(heddle_ctx *ctx)
                   NULL, NULL, 0);
 }
 
+void heddle_ctx_nudge(heddle_ctx *ctx)
+{
+    const int cpu = heddle_thread_cpu();
+
+    if (!ctx->helps)
+        return;
+    for (unsigned i = 1; i < ctx->nworkers && cpu >= 0; i++)
+        if (ctx->worker[i].cpu == cpu) {
+            heddle_thread_nudge(ctx->worker[0].cpu);
+            return;
+        }
+}
+
 /* Sleeps until a signal after `seen`, or for a slice. */
 static void ctx_sleep(heddle_ctx *ctx, uint32_t seen, uint64_t deadline_ns)
 {
@@ -488,8 +505,11 @@ bool heddle_ctx_help(heddle_ctx *ctx, stop_fn stop, void *arg,
                      uint64_t deadline_ns)
 {
     uint64_t quiet = 0;
-    bool ok = false;
+    bool ok = stop(arg);
 
+    if (ok)
+        return true;
+    heddle_ctx_nudge(ctx);
     heddle_add_acqrel(&ctx->nwaiters, 1u);
     for (;;) {
         const uint32_t seen = heddle_load_acq(&ctx->signals);

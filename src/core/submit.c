@@ -399,14 +399,16 @@ static HEDDLE_NOINLINE void submit_trace(heddle_ctx *ctx, struct submission *s,
     for (unsigned i = 0; i < nops; i++)
         heddle_trace_access(l, c->id, acc[i].unit->id, (uint8_t)acc[i].mode,
                             (uint16_t)i);
-    heddle_pool_chunk(&ctx->pool, c->self)->id[c->self % HEDDLE_CHUNK] = c->id;
+    if (ctx->pool.has_ids)
+        heddle_pool_chunk(&ctx->pool, c->self)->id[c->self % HEDDLE_CHUNK] =
+            c->id;
     for (uint32_t i = 0; i < m; i++) {
         const uint32_t index = (uint32_t)cand[i];
         struct heddle_chunk *k = heddle_pool_chunk(&ctx->pool, index);
 
         /* Candidates were live a moment ago, so this id is theirs. Those of
          * another submitter come from events, below. */
-        if (k->slab == &s->sub->slab)
+        if (k->slab == &s->sub->slab && ctx->pool.has_ids)
             heddle_trace_dep(l, c->id, k->id[index % HEDDLE_CHUNK]);
     }
     for (size_t i = 0; o != NULL && i < o->nafter; i++)
@@ -648,6 +650,7 @@ static HEDDLE_NOINLINE void submit_help(heddle_ctx *ctx)
     struct heddle_slab *slab = &ctx->root.slab;
     uint64_t since = heddle_clock_ns();
 
+    heddle_ctx_nudge(ctx);
     heddle_store_rlx(&slab->is_hungry, 1u); /* a hint */
     /* Relaxed: the collection acquires. */
     while (heddle_load_rlx(&slab->returned) == 0) {

@@ -568,14 +568,16 @@ TEST(marks)
 }
 
 /* A mark belongs to the data: it goes neither with the view it was set through
- * nor with one that happens to cover it. */
+ * nor with one that happens to cover it, and it does not spread. */
 TEST(marks_outlive_views)
 {
     struct heddle_layout l = vector(100, HEDDLE_F64);
     struct heddle_registry reg;
     heddle_handle *h, *a, *b;
+    struct faulty f;
 
-    heddle_registry_init(&reg, NULL, &heddle_allocator_default);
+    faulty_init(&f, 0);
+    heddle_registry_init(&reg, NULL, &f.a);
     h = make(&reg, &l, NULL);
     a = make_part(h, 10, 10, 1);
     b = make_part(h, 0, 50, 1);
@@ -586,11 +588,20 @@ TEST(marks_outlive_views)
     drop(a);
     CHECK_STATUS(heddle_unit_marked(h), HEDDLE_ETASK);
     CHECK_EQ(reg.nmarks, 1);
+    a = make_part(h, 15, 20, 1); /* in part the old one */
+    b = make_part(h, 20, 20, 1); /* beside it */
+    CHECK_STATUS(heddle_unit_marked(a), HEDDLE_ETASK);
+    CHECK_STATUS(heddle_unit_marked(b), HEDDLE_OK);
     heddle_unit_unmark(h);
     CHECK_STATUS(heddle_unit_marked(h), HEDDLE_OK);
+    CHECK_STATUS(heddle_unit_marked(a), HEDDLE_OK);
+    drop(a);
+    heddle_unit_mark(b, HEDDLE_ETASK);
+    drop(b);
     heddle_unit_mark(h, HEDDLE_ETASK);
     drop(h);
     CHECK_EQ(reg.nmarks, 0);
+    CHECK_EQ(f.nlive, 0);
     heddle_registry_fini(&reg);
 }
 

@@ -5,11 +5,14 @@
  *
  * Purpose    the default on CPUs: tasks stay where their data were just written,
  *            and nothing is shared by all workers in the steady state.
- * Structure  a deque per worker (owner: last in first out); a ring for what the
- *            submitter makes ready, from which workers claim batches in order; a
- *            locked list for the two rare cases: a full deque or ring, and pushes
- *            by threads that are no workers.
- * Invariants (1) a task is in exactly one of deque, ring, list
+ * Structure  a deque per worker (owner: last in first out); a ring per worker for
+ *            what the submitter makes ready, dealt out a few at a time, so that a
+ *            push meets one reader and not all of them; workers claim batches
+ *            from rings in order, their own first; a locked list for the two rare
+ *            cases: a full deque or ring, and pushes by threads that are no
+ *            workers. Worker 0 is often the submitter itself: it is dealt nothing
+ *            and takes from the others.
+ * Invariants (1) a task is in exactly one of a deque, a ring, the list
  *            (2) nlisted is the length of the list
  * Threads    see base/deque.h and base/ring.h; `lock` guards the list.
  * Cost       push and pop without contention: a few nanoseconds; a batch claim:
@@ -21,10 +24,16 @@
 #include "base/spin.h"
 #include "sched/sched.h"
 
-enum { WS_DEQUE = 4096, WS_RING = 8192, WS_BATCH = 16 };
+enum {
+    WS_DEQUE = 4096,
+    WS_RING = 4096,
+    WS_BATCH = 16, /* claimed at once, at most */
+    WS_DEAL = 4,   /* dealt to one worker before it is the next one's turn */
+};
 
 struct ws_worker {
     struct heddle_deque deque;
+    struct heddle_ring ring;
     _Alignas(HEDDLE_CACHE_LINE) _Atomic uint64_t steals; /* owner writes */
 };
 
@@ -33,7 +42,10 @@ struct ws {
     unsigned nworkers;
     const unsigned *order;
     struct ws_worker *worker;
-    struct heddle_ring ring;
+
+    /* submitter only */
+    _Alignas(HEDDLE_CACHE_LINE) unsigned turn; /* worker that is dealt to */
+    unsigned ndealt;
 
     _Alignas(HEDDLE_CACHE_LINE) struct heddle_spin lock;
     struct heddle_sched_task *head;
@@ -54,9 +66,13 @@ static heddle_status ws_init(void *self, const struct heddle_sched_env *env)
                                       sizeof(*q->worker), HEDDLE_CACHE_LINE);
     if (q->worker == NULL)
         return HEDDLE_ENOMEM;
-    st = heddle_ring_init(&q->ring, env->alloc, WS_RING);
-    for (unsigned w = 0; w < q->nworkers && st == HEDDLE_OK; w++)
+    st = HEDDLE_OK;
+    for (unsigned w = 0; w < q->nworkers && st == HEDDLE_OK; w++) {
         st = heddle_deque_init(&q->worker[w].deque, env->alloc, WS_DEQUE);
+        if (st == HEDDLE_OK)
+            st = heddle_ring_init(&q->worker[w].ring, env->alloc, WS_RING);
+    }
+    q->turn = q->nworkers > 1 ? 1 : 0;
     return st;
 }
 
@@ -66,9 +82,11 @@ static void ws_fini(void *self)
 
     if (q->worker == NULL)
         return;
-    for (unsigned w = 0; w < q->nworkers; w++)
+    for (unsigned w = 0; w < q->nworkers; w++) {
         heddle_deque_fini(&q->worker[w].deque, q->alloc);
-    heddle_ring_fini(&q->ring, q->alloc);
+        if (q->worker[w].ring.slot != NULL)
+            heddle_ring_fini(&q->worker[w].ring, q->alloc);
+    }
     heddle_free(q->alloc, q->worker, q->nworkers * sizeof(*q->worker));
 }
 
@@ -101,6 +119,16 @@ static struct heddle_sched_task *ws_list_pop(struct ws *q)
     return t;
 }
 
+static bool ws_deal(struct ws *q, struct heddle_sched_task *t)
+{
+    if (++q->ndealt > WS_DEAL) {
+        q->ndealt = 1;
+        if (++q->turn >= q->nworkers)
+            q->turn = q->nworkers > 1 ? 1 : 0;
+    }
+    return heddle_ring_push(&q->worker[q->turn].ring, t);
+}
+
 static void ws_push(void *self, struct heddle_sched_task *t, int worker)
 {
     struct ws *q = self;
@@ -109,17 +137,18 @@ static void ws_push(void *self, struct heddle_sched_task *t, int worker)
     if (worker >= 0)
         ok = heddle_deque_push(&q->worker[worker].deque, t);
     else if (worker == HEDDLE_SCHED_SUBMITTER)
-        ok = heddle_ring_push(&q->ring, t);
+        ok = ws_deal(q, t);
     if (!ok)
         ws_list_push(q, t);
 }
 
-/* A batch from the ring: the first is returned, the rest go to the own deque so
+/* A batch from a ring: the first is returned, the rest go to the own deque so
  * that they come out in order and can be stolen. */
-static struct heddle_sched_task *ws_claim(struct ws *q, unsigned worker)
+static struct heddle_sched_task *ws_claim(struct ws *q, unsigned worker,
+                                          struct heddle_ring *ring)
 {
     void *item[WS_BATCH];
-    size_t n = heddle_ring_claim(&q->ring, item, WS_BATCH, 2 * q->nworkers);
+    size_t n = heddle_ring_claim(ring, item, WS_BATCH, 2);
 
     if (n == 0)
         return NULL;
@@ -134,12 +163,13 @@ static struct heddle_sched_task *ws_steal(struct ws *q, unsigned worker)
     struct heddle_sched_task *t;
 
     for (unsigned i = 0; i < n; i++) {
-        struct heddle_deque *d =
-            &q->worker[q->order[(size_t)worker * n + i]].deque;
+        struct ws_worker *v = &q->worker[q->order[(size_t)worker * n + i]];
 
-        if (heddle_deque_seems_empty(d))
-            continue;
-        t = heddle_deque_steal(d);
+        t = NULL;
+        if (!heddle_deque_seems_empty(&v->deque))
+            t = heddle_deque_steal(&v->deque);
+        if (t == NULL && !heddle_ring_seems_empty(&v->ring))
+            t = ws_claim(q, worker, &v->ring);
         if (t != NULL) {
             /* A counter that only its owner writes. */
             heddle_store_rlx(&q->worker[worker].steals,
@@ -156,7 +186,7 @@ static struct heddle_sched_task *ws_pop(void *self, unsigned worker)
     struct heddle_sched_task *t = heddle_deque_pop(&q->worker[worker].deque);
 
     if (t == NULL)
-        t = ws_claim(q, worker);
+        t = ws_claim(q, worker, &q->worker[worker].ring);
     if (t == NULL && heddle_load_rlx(&q->nlisted) != 0)
         t = ws_list_pop(q);
     if (t == NULL)

@@ -31,17 +31,21 @@ heddle_status heddle_pool_init(struct heddle_pool *p,
     return table == NULL ? HEDDLE_ENOMEM : HEDDLE_OK;
 }
 
+static void chunk_free(struct heddle_pool *p, struct heddle_chunk *k)
+{
+    heddle_free(&p->alloc, k->cell, HEDDLE_CHUNK * sizeof(*k->cell));
+    heddle_free(&p->alloc, k->id, HEDDLE_CHUNK * sizeof(*k->id));
+    heddle_free(&p->alloc, k, sizeof(*k));
+}
+
 void heddle_pool_fini(struct heddle_pool *p)
 {
     struct heddle_chunk **table = heddle_load_rlx(&p->table);
 
     if (table == NULL)
         return;
-    for (uint32_t i = 0; i < p->nchunks; i++) {
-        heddle_free(&p->alloc, table[i]->cell,
-                    HEDDLE_CHUNK * sizeof(struct heddle_cell));
-        heddle_free(&p->alloc, table[i], sizeof(*table[i]));
-    }
+    for (uint32_t i = 0; i < p->nchunks; i++)
+        chunk_free(p, table[i]);
     for (unsigned i = 0; i < p->nold; i++)
         heddle_free(&p->alloc, p->old[i], (sizeof(*table) * 16) << i);
     heddle_free(&p->alloc, table, p->cap * sizeof(*table));
@@ -91,14 +95,15 @@ heddle_status heddle_slab_grow(struct heddle_slab *s)
         return HEDDLE_ENOMEM;
     k->cell = heddle_zalloc_aligned(&p->alloc, HEDDLE_CHUNK, sizeof(*k->cell),
                                     HEDDLE_CHUNK * sizeof(*k->cell));
+    if (p->has_ids)
+        k->id = heddle_zalloc(&p->alloc, HEDDLE_CHUNK, sizeof(*k->id));
     k->slab = s;
     heddle_spin_lock(&p->lock);
-    if (k->cell != NULL)
+    if (k->cell != NULL && (k->id != NULL || !p->has_ids))
         st = pool_grow(p);
     if (st != HEDDLE_OK) {
         heddle_spin_unlock(&p->lock);
-        heddle_free(&p->alloc, k->cell, HEDDLE_CHUNK * sizeof(*k->cell));
-        heddle_free(&p->alloc, k, sizeof(*k));
+        chunk_free(p, k);
         return st;
     }
     first = p->nchunks++ * HEDDLE_CHUNK;

@@ -401,6 +401,7 @@ static heddle_status faulty_run(struct setup *s)
 {
     heddle_status st = heddle_pool_init(&s->pool, &s->f.a);
 
+    s->pool.has_ids = true;
     heddle_slab_init(&s->slab, &s->pool);
     if (st == HEDDLE_OK)
         st = heddle_returns_init(&s->returns, &s->pool, 1);

@@ -107,7 +107,7 @@ struct heddle_chunk {
     /* Owner only, so that it never loads a cell that another core wrote: */
     uint32_t gen[HEDDLE_CHUNK];
     uint32_t next[HEDDLE_CHUNK]; /* free list; further cells of a task in use */
-    uint64_t id[HEDDLE_CHUNK];   /* of the task, for the log */
+    uint64_t *id;                /* of the tasks, for the log; or NULL */
 };
 
 /* All cells of one context. */
@@ -116,6 +116,7 @@ struct heddle_pool {
     _Atomic(struct heddle_chunk **) table; /* grows by copying, see pool_grow */
     struct heddle_spin lock;               /* guards growth */
     uint32_t nchunks, cap;
+    bool has_ids; /* chunks keep the ids of tasks: the log wants edges */
     struct heddle_chunk **old[32]; /* outgrown tables: readers may hold them */
     unsigned nold;
     uint32_t nslabs;

@@ -177,7 +177,7 @@ TEST(one_worker_gets_everything)
         CHECK(pop(&b, who) == NULL);
         if ((*ops)->steals != NULL)
             nsteals = (*ops)->steals(b.self);
-        CHECK(nsteals <= 300); /* at most what other workers pushed */
+        CHECK(nsteals <= 600); /* a task is taken once */
         bench_fini(&b);
         free(items);
     }

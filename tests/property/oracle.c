@@ -211,8 +211,10 @@ static void task_settle(struct oracle *o, const struct prog_task *t,
             mark_set(o, &pl[i]);
         else if (m == HEDDLE_W)
             mark_clear(o, &pl[i]);
-        if (m == HEDDLE_REDUCE && mark_meets(o, &pl[i]))
-            place_unknown(&pl[i], 1); /* invariant (2) */
+        if (m == HEDDLE_REDUCE && mark_meets(o, &pl[i])) {
+            mark_set(o, &pl[i]); /* combined with what cannot be read */
+            place_unknown(&pl[i], 1);
+        }
     }
     if (st != HEDDLE_OK && st != HEDDLE_ECANCELED)
         o->has_failure = true;

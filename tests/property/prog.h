@@ -254,7 +254,7 @@ struct prog_box prog_box_inside(const struct prog_box *abs,
 
 struct oracle;
 
-struct prog *prog_generate(uint64_t seed);
+struct prog *prog_generate(uint64_t seed, struct oracle **o_out);
 struct prog_box gen_box(struct prog *p, const struct heddle_layout *l);
 /* A task of the program, or NULL; `list` -1: of the main list. */
 struct prog_task *gen_task(struct prog *p, struct oracle *o, int list);
