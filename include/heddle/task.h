@@ -61,7 +61,9 @@ typedef struct heddle_kernel {
     enum heddle_mode mode[HEDDLE_KERNEL_OPERANDS];
     struct heddle_variant variants[HEDDLE_KERNEL_VARIANTS];
 
-    /* Optional. A task of this kernel is timed and predicted when set. */
+    /* Optional. A task of this kernel is timed and predicted when set. Computes
+     * from what heddle_exec_* tells it, and calls nothing else of Heddle: it may
+     * be called under a lock. */
     struct heddle_cost (*cost)(struct heddle_exec *x);
 
     /* Optional: makes the task recursive. Called instead of a variant when the

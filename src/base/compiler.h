@@ -13,7 +13,8 @@
 #define HEDDLE_INLINE      inline __attribute__((always_inline))
 #define HEDDLE_COLD        __attribute__((cold, noinline))
 #define HEDDLE_UNUSED      __attribute__((unused))
-#define HEDDLE_PREFETCH(p) __builtin_prefetch(p)
+#define HEDDLE_PREFETCH(p)   __builtin_prefetch(p)
+#define HEDDLE_PREFETCH_W(p) __builtin_prefetch(p, 1)
 /* The compiler checks argument `fmt` (from 1) against those from `first`. */
 #define HEDDLE_PRINTF(fmt, first) __attribute__((format(printf, fmt, first)))
 #else
@@ -23,7 +24,8 @@
 #define HEDDLE_INLINE inline
 #define HEDDLE_COLD
 #define HEDDLE_UNUSED
-#define HEDDLE_PREFETCH(p) ((void)(p))
+#define HEDDLE_PREFETCH(p)   ((void)(p))
+#define HEDDLE_PREFETCH_W(p) ((void)(p))
 #define HEDDLE_PRINTF(fmt, first)
 #endif
 

@@ -388,27 +388,45 @@ bool heddle_engine_wait(struct worker *w, stop_fn stop, void *arg,
     return ok;
 }
 
+static const struct heddle_scope *engine_scope(struct heddle_sched_task *t)
+{
+    return heddle_is_node(t) ? heddle_node_scope((struct heddle_node *)(void *)t)
+                             : heddle_task_cell(t)->scope;
+}
+
+/* The next task inside of `scope`. Strangers are put back after the search, so
+ * that a queue that prefers them cannot hide the others. */
+static struct heddle_sched_task *engine_pop_own(struct worker *w,
+                                                struct heddle_scope *scope)
+{
+    struct heddle_sched_task *t, *stranger = NULL;
+
+    while ((t = engine_pop(w)) != NULL &&
+           !heddle_scope_has(scope, engine_scope(t))) {
+        t->link[0] = stranger;
+        stranger = t;
+    }
+    while (stranger != NULL) {
+        struct heddle_sched_task *next = stranger->link[0];
+
+        heddle_engine_push_foreign(w->ctx, stranger);
+        stranger = next;
+    }
+    return t;
+}
+
 void heddle_engine_help_own(struct worker *w, stop_fn stop,
                             struct heddle_scope *scope)
 {
-    heddle_ctx *ctx = w->ctx;
-
     while (!stop(scope)) {
-        struct heddle_sched_task *t = engine_pop(w);
-        const struct heddle_scope *in = NULL;
+        struct heddle_sched_task *t = engine_pop_own(w, scope);
 
-        if (t != NULL)
-            in = heddle_is_node(t)
-                     ? heddle_node_scope((struct heddle_node *)(void *)t)
-                     : heddle_task_cell(t)->scope;
-        if (t != NULL && heddle_scope_has(scope, in)) {
+        if (t != NULL) {
             heddle_engine_run(w, t);
-            continue;
+        } else {
+            heddle_returns_flush(&w->returns);
+            heddle_thread_yield();
         }
-        if (t != NULL)
-            heddle_engine_push_foreign(ctx, t); /* for somebody else */
-        heddle_returns_flush(&w->returns);
-        heddle_thread_yield();
     }
 }
 

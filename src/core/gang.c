@@ -11,7 +11,8 @@
  *            (2) a worker inside a gang's body joins and leads no other gang, and
  *                a gang has no gang among its children: so the workers a forming
  *                gang waits for never wait for it
- * Threads    `joined` is changed by CAS; the body's x is copied per member.
+ * Threads    gang_lock guards ctx->gang and `joined`; the body's x is copied per
+ *            member.
  */
 #include "core/core.h"
 

@@ -76,6 +76,7 @@ struct heddle_graph {
     _Atomic uint32_t refs;     /* the user's, and one per launch */
     bool is_sealed;
     bool is_broken;            /* recording ran out of memory */
+    bool has_lazy;             /* some memory is allocated on first use */
     struct graph_task *task;
     struct graph_cold *cold;
     size_t ntasks, task_cap, cold_cap;

@@ -157,6 +157,20 @@ static heddle_status launch_args(heddle_graph *g, struct graph_run *r,
     return HEDDLE_OK;
 }
 
+/* Nodes do not ask whether their operands have memory: that is done here. */
+static bool run_touch(struct graph_run *r)
+{
+    heddle_graph *g = r->graph;
+
+    if (!g->has_lazy && r->op == g->op)
+        return true;
+    for (size_t i = 0; i < g->nops; i++)
+        if (g->rec[i].mode != HEDDLE_SCRATCH &&
+            heddle_unit_base(r->op[i]) == NULL)
+            return false;
+    return true;
+}
+
 /* The task of a launch: its only child is the run. */
 static heddle_status launch_run(struct heddle_exec *x)
 {
@@ -164,6 +178,9 @@ static heddle_status launch_run(struct heddle_exec *x)
     struct heddle_sched_task *t;
 
     memcpy(&r, x->arg, sizeof(r));
+    if (!run_touch(r))
+        return heddle_exec_fail(x, HEDDLE_ENOMEM,
+                                "no memory for the operands of a graph");
     HEDDLE_TRY(heddle_scope_open(x));
     r->scope = x->scope;
     r->is_started = true;

@@ -323,6 +323,7 @@ heddle_status heddle_graph_end(heddle_graph *g)
     }
     graph_count_edges(g);
     for (size_t i = 0; i < g->nops; i++) {
+        g->has_lazy = g->has_lazy || heddle_unit_is_lazy(g->rec[i].unit);
         g->op[i] = g->rec[i].unit;
         g->mode[i] = g->rec[i].mode;
     }

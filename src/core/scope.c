@@ -81,7 +81,9 @@ heddle_status heddle_scope_open(struct heddle_exec *x)
     s->op = x->op;
     s->mode = x->mode;
     s->nops = x->nops;
-    s->in_gang = x->worker->gang_depth > 0;
+    s->in_gang = x->worker->gang_depth > 0 ||
+                 (x->cell != NULL && x->cell->scope != NULL &&
+                  x->cell->scope->in_gang);
     s->domain.slab = &x->worker->sub.slab;
     s->domain.find = scope_find;
     s->domain.close_crowd = scope_close;
@@ -202,7 +204,7 @@ static heddle_status scope_check(struct heddle_exec *x,
                            "kernel %s: only the first member of a gang may "
                            "submit",
                            x->kinfo->kernel->name);
-    for (unsigned v = 0; v < k->nvariants && x->worker->gang_depth > 0; v++)
+    for (unsigned v = 0; v < k->nvariants && x->scope->in_gang; v++)
         if (k->kernel->variants[v].gang > 1)
             return heddle_refuse(x->ctx, HEDDLE_EINVAL,
                                "kernel %s: a gang cannot be the child of a "
@@ -247,9 +249,9 @@ static heddle_status scope_submit(struct heddle_exec *x,
 
     s.sub = &x->worker->sub;
     HEDDLE_TRY(submitter_kinfo(x->ctx, s.sub, kernel, &s.kinfo));
-    HEDDLE_TRY(scope_check(x, s.kinfo));
     if (x->scope == NULL)
         HEDDLE_TRY(heddle_scope_open(x));
+    HEDDLE_TRY(scope_check(x, s.kinfo));
     if (x->slow != NULL && x->slow->check != NULL)
         heddle_check_lend(x, false);
     while (s.sub->slab.in_use > SCOPE_WINDOW && !scope_is_confined(x->worker)) {

@@ -299,6 +299,11 @@ static heddle_status submit_accesses(heddle_ctx *ctx, struct submission *s,
                                "kernel %s: operand %u belongs to another "
                                "context, or its context is gone",
                                s->kinfo->kernel->name, i);
+        if (HEDDLE_UNLIKELY(heddle_unit_is_lazy(h))) {
+            s->flags |= TASK_SLOW; /* it may find no memory: slow_touch() */
+            if (s->scope == NULL)
+                heddle_unit_settle(h);
+        }
         acc[i].unit = h;
         acc[i].mode = mode[i];
         acc[i].dep = &h->dep;
@@ -449,9 +454,9 @@ static inline heddle_status submit_collect(struct submission *s,
 static inline void submit_init_cell(heddle_ctx *ctx, struct submission *s,
                                     struct heddle_cell *c, unsigned nops)
 {
-    /* Relaxed: published by the CAS that links the first edge, or by the
-     * scheduler that passes the task on. */
-    heddle_store_rlx(&c->succ, (uint64_t)c->gen << 32);
+    /* Release: a stale reference of another submitter that sees this generation
+     * knows that the old task has ended, and sees what it wrote. */
+    heddle_store_rel(&c->succ, (uint64_t)c->gen << 32);
     c->flags = s->flags | nops;
     c->kinfo = s->kinfo;
     c->scope = s->scope;
@@ -766,7 +771,7 @@ static inline bool plain_collect(heddle_ctx *ctx, const struct heddle_kinfo *k,
         if (HEDDLE_UNLIKELY(h == NULL || h->reg != &ctx->reg))
             return false;
         dep = &h->dep;
-        if (HEDDLE_UNLIKELY(heddle_unit_noverlaps(h) != 0 ||
+        if (HEDDLE_UNLIKELY(!heddle_unit_is_plain(h) ||
                             dep->crowd != HEDDLE_CROWD_READ ||
                             dep->nmembers == dep->cap ||
                             m + 1 + dep->nmembers > slab->cand_cap))

@@ -107,7 +107,9 @@ struct heddle_handle {
     /* submitters only: one line per operand of a submission */
     _Alignas(HEDDLE_CACHE_LINE) struct heddle_dep dep;
     struct heddle_registry *reg; /* NULL: the context is gone */
-    _Atomic uint32_t noverlaps; /* relaxed: the locks carry the list */
+    /* Length of the overlap list, and the bit HEDDLE_UNIT_LAZY. Relaxed: the
+     * locks carry the list. */
+    _Atomic uint32_t noverlaps;
     uint32_t id;
 
     /* seldom used */
@@ -127,6 +129,7 @@ struct heddle_handle {
     uint64_t creator;                 /* task that made it, 0: none */
     bool is_zombie;                   /* without references; ends with reg */
     bool is_ghost;                    /* a view that is gone but for its mark */
+    uint32_t nghosts;                 /* of a root */
 };
 
 /* All data of one context. */
@@ -172,9 +175,30 @@ static inline void *heddle_unit_base(heddle_handle *h)
     return p != NULL ? p : heddle_unit_memory(h);
 }
 
+/* The runtime allocates the memory, and has not been seen to have done so. */
+#define HEDDLE_UNIT_LAZY (UINT32_C(1) << 31)
+
 static inline uint32_t heddle_unit_noverlaps(const heddle_handle *h)
 {
-    return heddle_load_rlx(&h->noverlaps);
+    return heddle_load_rlx(&h->noverlaps) & ~HEDDLE_UNIT_LAZY;
+}
+
+/* No overlaps and memory: nothing to ask about. */
+static inline bool heddle_unit_is_plain(const heddle_handle *h)
+{
+    return heddle_load_rlx(&h->noverlaps) == 0;
+}
+
+static inline bool heddle_unit_is_lazy(const heddle_handle *h)
+{
+    return (heddle_load_rlx(&h->noverlaps) & HEDDLE_UNIT_LAZY) != 0;
+}
+
+/* Submission lock held: forgets the bit once there is memory. */
+static inline void heddle_unit_settle(heddle_handle *h)
+{
+    if (heddle_load_acq(&h->base) != NULL)
+        heddle_store_rlx(&h->noverlaps, heddle_unit_noverlaps(h));
 }
 
 /* Marks or clears the failure of a unit, and of the units inside of it. */

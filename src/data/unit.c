@@ -162,6 +162,8 @@ heddle_status heddle_unit_create(struct heddle_registry *reg,
     h->bytes = count * heddle_dtype_bytes(l.dtype);
     h->span_bytes = span;
     h->owns_memory = ptr == NULL;
+    if (ptr == NULL)
+        heddle_store_rlx(&h->noverlaps, HEDDLE_UNIT_LAZY); /* not shared yet */
     heddle_store_rlx(&h->base, ptr); /* not shared yet */
     for (unsigned d = 0; d < l.ndim; d++) {
         h->box.count[d] = l.extent[d];
@@ -195,7 +197,8 @@ static heddle_status unit_grow_overlaps(heddle_handle *h)
 /* The length of a list: whoever changes it holds both locks. */
 static void unit_set_noverlaps(heddle_handle *h, uint32_t n)
 {
-    heddle_store_rlx(&h->noverlaps, n);
+    heddle_store_rlx(&h->noverlaps,
+                     n | (heddle_load_rlx(&h->noverlaps) & HEDDLE_UNIT_LAZY));
 }
 
 /* Removes u from v's list. */
@@ -278,6 +281,21 @@ static heddle_status unit_view_box(const heddle_handle *h, heddle_handle *v,
     return HEDDLE_OK;
 }
 
+/* Ghosts that have lost their mark are of no use any more. */
+static void unit_sweep_ghosts(heddle_handle *root)
+{
+    if (root->nghosts == 0)
+        return;
+    for (uint32_t i = heddle_unit_noverlaps(root); i-- > 0;) {
+        heddle_handle *v = root->overlap[i];
+
+        if (v->is_ghost && heddle_load_acq(&v->mark) == 0) {
+            (void)heddle_unit_destroy(v);
+            root->nghosts--;
+        }
+    }
+}
+
 heddle_status heddle_unit_view(heddle_handle *h, const size_t *offset,
                                const size_t *extent, const size_t *step,
                                heddle_handle **view_out)
@@ -303,6 +321,9 @@ heddle_status heddle_unit_view(heddle_handle *h, const size_t *offset,
     root_base = heddle_load_acq(&h->root->base);
     if (root_base != NULL)
         heddle_store_rlx(&v->base, root_base + v->offset_bytes);
+    else
+        heddle_store_rlx(&v->noverlaps, HEDDLE_UNIT_LAZY); /* not shared yet */
+    unit_sweep_ghosts(h->root);
     unit_list(h->reg, v);
     heddle_mutex_lock(&h->reg->lock);
     st = unit_link(v);
@@ -345,6 +366,7 @@ heddle_handle *heddle_unit_destroy(heddle_handle *h)
     if (is_view && reg != NULL && !h->is_ghost &&
         heddle_load_acq(&h->mark) != 0) {
         h->is_ghost = true;
+        root->nghosts++;
         return root;
     }
     if (!is_view)

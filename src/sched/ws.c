@@ -5,14 +5,11 @@
  *
  * Purpose    the default on CPUs: tasks stay where their data were just written,
  *            and nothing is shared by all workers in the steady state.
- * Structure  a deque per worker (owner: last in first out); a ring per worker for
- *            what the submitter makes ready, dealt out a few at a time, so that a
- *            push meets one reader and not all of them; workers claim batches
- *            from rings in order, their own first; a locked list for the two rare
- *            cases: a full deque or ring, and pushes by threads that are no
- *            workers. Worker 0 is often the submitter itself: it is dealt nothing
- *            and takes from the others.
- * Invariants (1) a task is in exactly one of a deque, a ring, the list
+ * Structure  a deque per worker (owner: last in first out); a ring for what the
+ *            submitter makes ready, from which workers claim batches in order; a
+ *            locked list for the two rare cases: a full deque or ring, and pushes
+ *            by threads that are no workers.
+ * Invariants (1) a task is in exactly one of deque, ring, list
  *            (2) nlisted is the length of the list
  * Threads    see base/deque.h and base/ring.h; `lock` guards the list.
  * Cost       push and pop without contention: a few nanoseconds; a batch claim:
@@ -24,16 +21,10 @@
 #include "base/spin.h"
 #include "sched/sched.h"
 
-enum {
-    WS_DEQUE = 4096,
-    WS_RING = 4096,
-    WS_BATCH = 16, /* claimed at once, at most */
-    WS_DEAL = 4,   /* dealt to one worker before it is the next one's turn */
-};
+enum { WS_DEQUE = 4096, WS_RING = 8192, WS_BATCH = 16 };
 
 struct ws_worker {
     struct heddle_deque deque;
-    struct heddle_ring ring;
     _Alignas(HEDDLE_CACHE_LINE) _Atomic uint64_t steals; /* owner writes */
 };
 
@@ -42,10 +33,7 @@ struct ws {
     unsigned nworkers;
     const unsigned *order;
     struct ws_worker *worker;
-
-    /* submitter only */
-    _Alignas(HEDDLE_CACHE_LINE) unsigned turn; /* worker that is dealt to */
-    unsigned ndealt;
+    struct heddle_ring ring;
 
     _Alignas(HEDDLE_CACHE_LINE) struct heddle_spin lock;
     struct heddle_sched_task *head;
@@ -66,13 +54,9 @@ static heddle_status ws_init(void *self, const struct heddle_sched_env *env)
                                       sizeof(*q->worker), HEDDLE_CACHE_LINE);
     if (q->worker == NULL)
         return HEDDLE_ENOMEM;
-    st = HEDDLE_OK;
-    for (unsigned w = 0; w < q->nworkers && st == HEDDLE_OK; w++) {
+    st = heddle_ring_init(&q->ring, env->alloc, WS_RING);
+    for (unsigned w = 0; w < q->nworkers && st == HEDDLE_OK; w++)
         st = heddle_deque_init(&q->worker[w].deque, env->alloc, WS_DEQUE);
-        if (st == HEDDLE_OK)
-            st = heddle_ring_init(&q->worker[w].ring, env->alloc, WS_RING);
-    }
-    q->turn = q->nworkers > 1 ? 1 : 0;
     return st;
 }
 
@@ -82,11 +66,9 @@ static void ws_fini(void *self)
 
     if (q->worker == NULL)
         return;
-    for (unsigned w = 0; w < q->nworkers; w++) {
+    for (unsigned w = 0; w < q->nworkers; w++)
         heddle_deque_fini(&q->worker[w].deque, q->alloc);
-        if (q->worker[w].ring.slot != NULL)
-            heddle_ring_fini(&q->worker[w].ring, q->alloc);
-    }
+    heddle_ring_fini(&q->ring, q->alloc);
     heddle_free(q->alloc, q->worker, q->nworkers * sizeof(*q->worker));
 }
 
@@ -119,16 +101,6 @@ static struct heddle_sched_task *ws_list_pop(struct ws *q)
     return t;
 }
 
-static bool ws_deal(struct ws *q, struct heddle_sched_task *t)
-{
-    if (++q->ndealt > WS_DEAL) {
-        q->ndealt = 1;
-        if (++q->turn >= q->nworkers)
-            q->turn = q->nworkers > 1 ? 1 : 0;
-    }
-    return heddle_ring_push(&q->worker[q->turn].ring, t);
-}
-
 static void ws_push(void *self, struct heddle_sched_task *t, int worker)
 {
     struct ws *q = self;
@@ -137,18 +109,17 @@ static void ws_push(void *self, struct heddle_sched_task *t, int worker)
     if (worker >= 0)
         ok = heddle_deque_push(&q->worker[worker].deque, t);
     else if (worker == HEDDLE_SCHED_SUBMITTER)
-        ok = ws_deal(q, t);
+        ok = heddle_ring_push(&q->ring, t);
     if (!ok)
         ws_list_push(q, t);
 }
 
-/* A batch from a ring: the first is returned, the rest go to the own deque so
+/* A batch from the ring: the first is returned, the rest go to the own deque so
  * that they come out in order and can be stolen. */
-static struct heddle_sched_task *ws_claim(struct ws *q, unsigned worker,
-                                          struct heddle_ring *ring)
+static struct heddle_sched_task *ws_claim(struct ws *q, unsigned worker)
 {
     void *item[WS_BATCH];
-    size_t n = heddle_ring_claim(ring, item, WS_BATCH, 2);
+    size_t n = heddle_ring_claim(&q->ring, item, WS_BATCH, 2 * q->nworkers);
 
     if (n == 0)
         return NULL;
@@ -163,13 +134,12 @@ static struct heddle_sched_task *ws_steal(struct ws *q, unsigned worker)
     struct heddle_sched_task *t;
 
     for (unsigned i = 0; i < n; i++) {
-        struct ws_worker *v = &q->worker[q->order[(size_t)worker * n + i]];
+        struct heddle_deque *d =
+            &q->worker[q->order[(size_t)worker * n + i]].deque;
 
-        t = NULL;
-        if (!heddle_deque_seems_empty(&v->deque))
-            t = heddle_deque_steal(&v->deque);
-        if (t == NULL && !heddle_ring_seems_empty(&v->ring))
-            t = ws_claim(q, worker, &v->ring);
+        if (heddle_deque_seems_empty(d))
+            continue;
+        t = heddle_deque_steal(d);
         if (t != NULL) {
             /* A counter that only its owner writes. */
             heddle_store_rlx(&q->worker[worker].steals,
@@ -186,7 +156,7 @@ static struct heddle_sched_task *ws_pop(void *self, unsigned worker)
     struct heddle_sched_task *t = heddle_deque_pop(&q->worker[worker].deque);
 
     if (t == NULL)
-        t = ws_claim(q, worker, &q->worker[worker].ring);
+        t = ws_claim(q, worker);
     if (t == NULL && heddle_load_rlx(&q->nlisted) != 0)
         t = ws_list_pop(q);
     if (t == NULL)

@@ -228,6 +228,8 @@ static inline struct heddle_cell *heddle_slab_take(struct heddle_slab *s)
     i = index % HEDDLE_CHUNK;
     c = &k->cell[i];
     s->free = k->next[i];
+    if (s->free != 0) /* the next one: a worker had it last */
+        HEDDLE_PREFETCH_W(heddle_pool_cell(s->pool, s->free - 1));
     k->next[i] = 0;
     s->in_use++;
     c->gen = k->gen[i];

@@ -77,6 +77,7 @@ static void gen_root(struct gen *g)
     const enum heddle_dtype types[] = {HEDDLE_U8, HEDDLE_I32, HEDDLE_I64};
     const size_t *shape = shapes[prog_below(g->p, 6)];
     struct prog_unit u = {.parent = -1, .owner = -1};
+    size_t stride = 1;
 
     u.layout.dtype = types[prog_below(g->p, 3)];
     u.span = 1;
@@ -85,8 +86,9 @@ static void gen_root(struct gen *g)
         u.layout.ndim++;
         u.layout.extent[d] = u.abs.extent[d] = shape[d];
         u.abs.step[d] = 1;
-        u.layout.stride[d] = u.span;
-        u.span *= shape[d] + (d == 0 && gen_chance(g, 30) ? 3 : 0);
+        u.layout.stride[d] = stride;
+        u.span += (shape[d] - 1) * stride;
+        stride *= shape[d] + (d == 0 && gen_chance(g, 30) ? 3 : 0);
     }
     u.is_runtime = gen_chance(g, 25);
     u.has_sum = gen_chance(g, 60);
@@ -482,7 +484,7 @@ static void gen_parallel_op(struct gen *g, int list)
     int unit = -1;
 
     if (gen_chance(g, 6))
-        gen_emit(g, (struct prog_op){.kind = OP_WAIT, .b = 1});
+        gen_emit(g, (struct prog_op){.kind = OP_WAIT, .b = WAIT_BESIDE});
     for (unsigned i = 0; i < 20 && unit < 0; i++) {
         unit = (int)prog_below(g->p, g->p->nunits);
         if (!g->p->unit[unit].is_live || g->p->unit[unit].owner != list)
@@ -534,6 +536,8 @@ static void gen_parallel(struct gen *g)
         p->unit[i].is_shared = false;
     }
     prog_add_op(p, g->list, OP_PARALLEL)->list = lists;
+    if (p->config.has_failures)
+        gen_emit(g, (struct prog_op){.kind = OP_WAIT, .b = WAIT_UNCHECKED});
 }
 
 /* --- all -------------------------------------------------------------------------- */

@@ -373,5 +373,7 @@ struct prog_task *gen_graph_task(struct prog *p)
     struct prog_task *t = gen_top(&g, -1);
 
     gen_tame_children(p, t);
+    if (p->config.has_failures)
+        task_replace_commute(t);
     return t;
 }

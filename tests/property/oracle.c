@@ -560,7 +560,8 @@ void oracle_op(struct oracle *o, struct prog_op *op)
         break;
     case OP_WAIT:
         op->want = o->has_failure ? HEDDLE_ETASK : HEDDLE_OK;
-        o->has_failure = false;
+        if (op->b != WAIT_BESIDE)
+            o->has_failure = false;
         break;
     case OP_LAUNCH: launch_exec(o, op); break;
     case OP_RESTORE: oracle_restore(o, op->a); break;

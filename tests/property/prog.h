@@ -139,6 +139,10 @@ enum prog_kind {
     OP_PARALLEL
 };
 
+/* Values of `b` in OP_WAIT: is the status looked at? Lists that run in parallel
+ * take failures away from each other. */
+enum { WAIT_CHECKED, WAIT_BESIDE, WAIT_UNCHECKED };
+
 struct prog_op;
 
 struct prog_list {
