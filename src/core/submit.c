@@ -765,17 +765,21 @@ static inline bool plain_collect(heddle_ctx *ctx, const struct heddle_kinfo *k,
     uint32_t m = 0;
 
     for (unsigned i = 0; i < k->noperands; i++) {
-        const heddle_handle *h = op[i];
-        const struct heddle_dep *dep;
+        heddle_handle *h = op[i];
+        struct heddle_dep *dep;
 
         if (HEDDLE_UNLIKELY(h == NULL || h->reg != &ctx->reg))
             return false;
         dep = &h->dep;
         if (HEDDLE_UNLIKELY(!heddle_unit_is_plain(h) ||
                             dep->crowd != HEDDLE_CROWD_READ ||
-                            dep->nmembers == dep->cap ||
                             m + 1 + dep->nmembers > slab->cand_cap))
             return false;
+        if (k->mode[i] == HEDDLE_R) {
+            if (HEDDLE_UNLIKELY(dep->nmembers == dep->cap) &&
+                !heddle_dep_compact(slab, dep))
+                return false;
+        }
         if (k->mode[i] == HEDDLE_R || dep->nmembers == 0) {
             if (heddle_ref_live(slab, dep->writer) != NULL)
                 slab->cand[m++] = dep->writer;

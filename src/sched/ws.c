@@ -9,17 +9,15 @@
  *            submitter makes ready, from which workers claim batches in order; a
  *            locked list for the two rare cases: a full deque or ring, and pushes
  *            by threads that are no workers.
- * Invariants (1) a task is in exactly one of deque, ring, list
- *            (2) nlisted is the length of the list
- * Threads    see base/deque.h and base/ring.h; `lock` guards the list.
+ * Invariant  a task is in exactly one of deque, ring, list
+ * Threads    see base/deque.h and base/ring.h; the list has its own lock.
  * Cost       push and pop without contention: a few nanoseconds; a batch claim:
  *            one contended operation per up to 16 tasks.
  */
 #include "base/alloc.h"
 #include "base/deque.h"
 #include "base/ring.h"
-#include "base/spin.h"
-#include "sched/sched.h"
+#include "sched/list.h"
 
 enum { WS_DEQUE = 4096, WS_RING = 8192, WS_BATCH = 16 };
 
@@ -35,10 +33,7 @@ struct ws {
     struct ws_worker *worker;
     struct heddle_ring ring;
 
-    _Alignas(HEDDLE_CACHE_LINE) struct heddle_spin lock;
-    struct heddle_sched_task *head;
-    struct heddle_sched_task *tail;
-    _Atomic size_t nlisted;
+    _Alignas(HEDDLE_CACHE_LINE) struct heddle_sched_list list;
 };
 
 static heddle_status ws_init(void *self, const struct heddle_sched_env *env)
@@ -49,7 +44,6 @@ static heddle_status ws_init(void *self, const struct heddle_sched_env *env)
     q->alloc = env->alloc;
     q->nworkers = env->nworkers;
     q->order = env->steal_order;
-    heddle_spin_init(&q->lock);
     q->worker = heddle_zalloc_aligned(env->alloc, env->nworkers,
                                       sizeof(*q->worker), HEDDLE_CACHE_LINE);
     if (q->worker == NULL)
@@ -72,35 +66,6 @@ static void ws_fini(void *self)
     heddle_free(q->alloc, q->worker, q->nworkers * sizeof(*q->worker));
 }
 
-static void ws_list_push(struct ws *q, struct heddle_sched_task *t)
-{
-    t->link[0] = NULL;
-    heddle_spin_lock(&q->lock);
-    if (q->tail != NULL)
-        q->tail->link[0] = t;
-    else
-        q->head = t;
-    q->tail = t;
-    heddle_add_rlx(&q->nlisted, 1u); /* a hint: the lock carries the data */
-    heddle_spin_unlock(&q->lock);
-}
-
-static struct heddle_sched_task *ws_list_pop(struct ws *q)
-{
-    struct heddle_sched_task *t;
-
-    heddle_spin_lock(&q->lock);
-    t = q->head;
-    if (t != NULL) {
-        q->head = t->link[0];
-        if (q->head == NULL)
-            q->tail = NULL;
-        heddle_add_rlx(&q->nlisted, (size_t)-1);
-    }
-    heddle_spin_unlock(&q->lock);
-    return t;
-}
-
 static void ws_push(void *self, struct heddle_sched_task *t, int worker)
 {
     struct ws *q = self;
@@ -111,7 +76,7 @@ static void ws_push(void *self, struct heddle_sched_task *t, int worker)
     else if (worker == HEDDLE_SCHED_SUBMITTER)
         ok = heddle_ring_push(&q->ring, t);
     if (!ok)
-        ws_list_push(q, t);
+        heddle_sched_list_push(&q->list, t);
 }
 
 /* A batch from the ring: the first is returned, the rest go to the own deque so
@@ -157,8 +122,8 @@ static struct heddle_sched_task *ws_pop(void *self, unsigned worker)
 
     if (t == NULL)
         t = ws_claim(q, worker);
-    if (t == NULL && heddle_load_rlx(&q->nlisted) != 0)
-        t = ws_list_pop(q);
+    if (t == NULL)
+        t = heddle_sched_list_pop(&q->list);
     if (t == NULL)
         t = ws_steal(q, worker);
     return t;

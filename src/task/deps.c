@@ -51,21 +51,29 @@ bool heddle_dep_is_live(struct heddle_slab *s, const struct heddle_dep *dep)
     return heddle_ref_live(s, dep->writer) != NULL;
 }
 
-/* Room for `more` members: first by dropping the ended, then by growing. */
-static HEDDLE_NOINLINE heddle_status dep_reserve(struct heddle_slab *s,
-                                                 struct heddle_dep *dep,
-                                                 uint32_t more)
+bool heddle_dep_compact(struct heddle_slab *s, struct heddle_dep *dep)
 {
-    uint32_t live = 0, cap = dep->cap;
-    heddle_ref *p;
+    uint32_t live = 0;
 
     for (uint32_t i = 0; i < dep->nmembers; i++)
         if (heddle_ref_live(s, dep->member[i]) != NULL)
             dep->member[live++] = dep->member[i];
     dep->nmembers = live;
-    /* Keep half free, or the next few calls would scan all of it again. */
-    if (live + more <= cap / 2 + 1)
+    /* Half is free, or the next few calls would scan all of it again. */
+    return live <= dep->cap / 2;
+}
+
+/* Room for one more member: first by dropping the ended, then by growing. */
+static HEDDLE_NOINLINE heddle_status dep_reserve(struct heddle_slab *s,
+                                                 struct heddle_dep *dep)
+{
+    const uint32_t more = 1;
+    uint32_t live, cap = dep->cap;
+    heddle_ref *p;
+
+    if (heddle_dep_compact(s, dep))
         return HEDDLE_OK;
+    live = dep->nmembers;
     while (cap < 2 * (live + more))
         cap *= 2;
     if (cap > HEDDLE_DEP_MAX)
@@ -159,7 +167,7 @@ heddle_status heddle_deps_prepare(struct heddle_domain *d,
         HEDDLE_TRY(deps_prepare_overlaps(d, a, &bound));
         bound += 1 + a->dep->nmembers;
         if (a->dep->nmembers == a->dep->cap)
-            HEDDLE_TRY(dep_reserve(d->slab, a->dep, 1));
+            HEDDLE_TRY(dep_reserve(d->slab, a->dep));
     }
     return heddle_deps_reserve(d->slab, bound + extra);
 }

@@ -343,6 +343,9 @@ static inline void heddle_dep_write(struct heddle_dep *dep, heddle_ref ref)
     dep->crowd = HEDDLE_CROWD_READ;
 }
 
+/* Drops members that have ended. True: there is room, and some to spare. */
+bool heddle_dep_compact(struct heddle_slab *s, struct heddle_dep *dep);
+
 /* Does anything in this history still run? */
 bool heddle_dep_is_live(struct heddle_slab *s, const struct heddle_dep *dep);
 void heddle_dep_init(struct heddle_dep *dep);
