@@ -37,15 +37,15 @@ typedef void (*heddle_message_fn)(void *user, enum heddle_severity severity,
                                   const char *text);
 
 struct heddle_ctx_opts {
-    size_t size;            /* sizeof(struct heddle_ctx_opts) */
-    unsigned nworkers;      /* threads that run tasks; 0: one per usable core */
-    const char *sched;      /* policy by name; NULL: ws */
+    size_t size;       /* sizeof(struct heddle_ctx_opts) */
+    unsigned nworkers; /* threads that run tasks; 0: one per usable core */
+    const char *sched; /* policy by name; NULL: ws */
     enum heddle_switch bind;  /* pin workers to cores; default on */
     enum heddle_switch helps; /* a thread in wait or in a full window works as
                                  one of the nworkers (default); off: nworkers
                                  threads are started and callers only wait */
-    size_t stack_bytes;     /* of each worker; 0: 8 MiB */
-    unsigned spin_us;       /* idle spinning before sleeping; 0: 200 */
+    size_t stack_bytes;       /* of each worker; 0: 8 MiB */
+    unsigned spin_us;         /* idle spinning before sleeping; 0: 200 */
     unsigned window;        /* tasks in flight before submit() helps; 0: auto */
     size_t memory_budget;   /* bytes for runtime-allocated data; 0: what is
                                available now */
@@ -56,12 +56,12 @@ struct heddle_ctx_opts {
     enum heddle_switch check;  /* access checker, slow; default off */
     enum heddle_switch models; /* time every kernel and keep the history;
                                   default: only kernels that have a cost */
-    const char *model_dir;  /* NULL: the user's cache directory; "": memory */
-    unsigned watchdog_ms;   /* report a stuck wait after this; 0: never */
+    const char *model_dir; /* NULL: the user's cache directory; "": memory */
+    unsigned watchdog_ms;  /* report a stuck wait after this; 0: never */
     heddle_message_fn message; /* NULL: sentences are kept, not reported */
     void *message_user;
     struct heddle_allocator allocator; /* zero: the C library's */
-    bool ignore_env;        /* take nothing from the environment */
+    bool ignore_env;                   /* take nothing from the environment */
 };
 
 /*
@@ -94,8 +94,8 @@ HEDDLE_API heddle_status heddle_ctx_destroy(heddle_ctx *ctx);
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_wait(heddle_ctx *ctx);
 
 /* The same for at most `timeout_ns`; HEDDLE_ETIMEDOUT when tasks remain. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_wait_for(heddle_ctx *ctx, uint64_t timeout_ns);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_wait_for(heddle_ctx *ctx,
+                                                         uint64_t timeout_ns);
 
 /* Every task that has not started ends as cancelled, with its dependents. Tasks
  * submitted after the next heddle_wait() run again. */
@@ -104,31 +104,31 @@ HEDDLE_API heddle_status heddle_ctx_cancel(heddle_ctx *ctx);
 /* The sentence behind the failure that the last wait returned, or, when there is
  * none, behind the call that was refused last. */
 struct heddle_error {
-    size_t size;           /* sizeof(struct heddle_error) */
-    heddle_status status;  /* HEDDLE_OK: there was none */
-    uint64_t task;         /* id of the task, 0: not about a task */
-    char task_name[64];    /* "" when it has none */
+    size_t size;          /* sizeof(struct heddle_error) */
+    heddle_status status; /* HEDDLE_OK: there was none */
+    uint64_t task;        /* id of the task, 0: not about a task */
+    char task_name[64];   /* "" when it has none */
     char kernel[64];
-    char message[320];     /* one sentence */
+    char message[320]; /* one sentence */
 };
 
 HEDDLE_API heddle_status heddle_ctx_error(heddle_ctx *ctx,
                                           struct heddle_error *error_out);
 
 struct heddle_ctx_stats {
-    size_t size;           /* sizeof(struct heddle_ctx_stats) */
+    size_t size; /* sizeof(struct heddle_ctx_stats) */
     unsigned nworkers;
-    const char *sched;     /* the policy in use */
-    uint64_t submitted;    /* tasks submitted to the context */
-    uint64_t done;         /* of those, ended in any way */
-    uint64_t executed;     /* kernel runs, nested and replayed ones included */
+    const char *sched;  /* the policy in use */
+    uint64_t submitted; /* tasks submitted to the context */
+    uint64_t done;      /* of those, ended in any way */
+    uint64_t executed;  /* kernel runs, nested and replayed ones included */
     uint64_t failed;
     uint64_t cancelled;
     uint64_t steals;
-    uint64_t parks;        /* times a worker went to sleep */
-    size_t cell_bytes;     /* memory of all task records */
-    uint64_t cells;        /* task records allocated */
-    size_t data_bytes;     /* runtime-allocated data now */
+    uint64_t parks;    /* times a worker went to sleep */
+    size_t cell_bytes; /* memory of all task records */
+    uint64_t cells;    /* task records allocated */
+    size_t data_bytes; /* runtime-allocated data now */
 };
 
 HEDDLE_API heddle_status heddle_ctx_get_stats(heddle_ctx *ctx,
@@ -136,8 +136,8 @@ HEDDLE_API heddle_status heddle_ctx_get_stats(heddle_ctx *ctx,
 
 /* Writes what the recorder holds to a file (docs/formats/log.md). The context
  * must be idle: HEDDLE_ESTATE when tasks are pending. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_ctx_dump_log(heddle_ctx *ctx, const char *path);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_ctx_dump_log(heddle_ctx *ctx,
+                                                             const char *path);
 
 /* A named moment in the log. */
 HEDDLE_API heddle_status heddle_mark(heddle_ctx *ctx, const char *name);

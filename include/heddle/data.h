@@ -52,7 +52,7 @@ HEDDLE_API const char *heddle_dtype_name(enum heddle_dtype t);
 /* How a task touches an operand. */
 enum heddle_mode {
     HEDDLE_R = 1,
-    HEDDLE_W = 2,       /* overwrites all of it without reading */
+    HEDDLE_W = 2, /* overwrites all of it without reading */
     HEDDLE_RW = 3,
     HEDDLE_COMMUTE = 7, /* read-write, in any order with its like, one by one */
     HEDDLE_REDUCE = 8,  /* adds into a private copy, combined before next use */
@@ -63,9 +63,9 @@ enum heddle_mode {
 
 struct heddle_layout {
     enum heddle_dtype dtype;
-    unsigned ndim;                   /* 1 .. HEDDLE_MAX_DIMS */
-    size_t extent[HEDDLE_MAX_DIMS];  /* elements along each dimension */
-    size_t stride[HEDDLE_MAX_DIMS];  /* in elements; all 0: dense, the last
+    unsigned ndim;                  /* 1 .. HEDDLE_MAX_DIMS */
+    size_t extent[HEDDLE_MAX_DIMS]; /* elements along each dimension */
+    size_t stride[HEDDLE_MAX_DIMS]; /* in elements; all 0: dense, the last
                                         dimension varies fastest */
 };
 
@@ -154,9 +154,8 @@ heddle_handle_acquire(heddle_handle *h, enum heddle_mode mode, void **ptr_out);
  * granted (then release it later, anywhere) or refused (then do not). */
 typedef void (*heddle_acquired_fn)(void *user, heddle_status st, void *ptr);
 
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_handle_acquire_async(heddle_handle *h, enum heddle_mode mode,
-                            heddle_acquired_fn fn, void *user);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_handle_acquire_async(
+    heddle_handle *h, enum heddle_mode mode, heddle_acquired_fn fn, void *user);
 
 /* HEDDLE_ESTATE: nothing is acquired on it. */
 HEDDLE_API heddle_status heddle_handle_release(heddle_handle *h);

@@ -81,11 +81,13 @@ typedef struct heddle_kernel {
 struct heddle_task_opts {
     size_t size;      /* sizeof(struct heddle_task_opts) */
     const char *name; /* for messages and the log */
-    heddle_event *const *after; /* starts after these; cancelled if one failed */
+    heddle_event *const
+        *after; /* starts after these; cancelled if one failed */
     size_t nafter;
     heddle_group *group;
-    uint64_t timeout_ns; /* cancelled (HEDDLE_ETIMEDOUT) if not started by then */
-    unsigned retries;    /* failed runs repeated, on the next variant if any;
+    uint64_t
+        timeout_ns;   /* cancelled (HEDDLE_ETIMEDOUT) if not started by then */
+    unsigned retries; /* failed runs repeated, on the next variant if any;
                             operands are put back before each */
     void (*done)(void *user, heddle_status st); /* called once when it ended */
     void *done_user;
@@ -133,8 +135,8 @@ heddle_submit_n(heddle_ctx *ctx, const heddle_kernel *kernel,
 HEDDLE_API void *heddle_exec_ptr(struct heddle_exec *x, unsigned i);
 /* Number of its elements. */
 HEDDLE_API size_t heddle_exec_count(struct heddle_exec *x, unsigned i);
-HEDDLE_API const struct heddle_layout *
-heddle_exec_layout(struct heddle_exec *x, unsigned i);
+HEDDLE_API const struct heddle_layout *heddle_exec_layout(struct heddle_exec *x,
+                                                          unsigned i);
 HEDDLE_API heddle_handle *heddle_exec_operand(struct heddle_exec *x,
                                               unsigned i);
 HEDDLE_API unsigned heddle_exec_noperands(struct heddle_exec *x);
@@ -171,7 +173,8 @@ heddle_exec_submit(struct heddle_exec *x, const heddle_kernel *kernel,
                    const struct heddle_call *call);
 
 /* Runs tasks until all children so far have ended; the first failure or OK. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_exec_wait(struct heddle_exec *x);
+HEDDLE_API HEDDLE_MUST_USE heddle_status
+heddle_exec_wait(struct heddle_exec *x);
 
 /* --- groups: cancel and wait for some tasks ------------------------------ */
 
@@ -182,8 +185,8 @@ HEDDLE_API void heddle_group_unref(heddle_group *g);
 /* Tasks of the group that have not started end as cancelled, later ones too. */
 HEDDLE_API heddle_status heddle_group_cancel(heddle_group *g);
 /* Runs tasks until those of the group have ended. timeout_ns 0: no limit. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_group_wait(heddle_group *g, uint64_t timeout_ns);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_group_wait(heddle_group *g,
+                                                           uint64_t timeout_ns);
 
 /* --- events: wait for one task, or for something outside ----------------- */
 
@@ -198,13 +201,13 @@ HEDDLE_API heddle_status heddle_event_complete(heddle_event *e,
                                                heddle_status st);
 /* Makes a hand-completed event complete only after `pred` has as well.
  * HEDDLE_ECYCLE: pred waits, through events and tasks, for e. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_event_after(heddle_event *e, heddle_event *pred);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_event_after(heddle_event *e,
+                                                            heddle_event *pred);
 /* HEDDLE_AGAIN: not complete; else how it ended. Never blocks. */
 HEDDLE_API heddle_status heddle_event_poll(heddle_event *e);
 /* Runs tasks until it is complete; then how it ended. timeout_ns 0: no limit. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_event_wait(heddle_event *e, uint64_t timeout_ns);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_event_wait(heddle_event *e,
+                                                           uint64_t timeout_ns);
 
 #ifdef __cplusplus
 }

@@ -7,9 +7,13 @@
  * end. Everything below it (data, task, sched, trace, perf) is a part without
  * threads of its own; this module owns the threads.
  *
- *   submit.c   a call becomes a cell with edges          submitters
+ *   submit.c   the public calls, the fast path, the window  submitters
+ *   call.c     a call becomes a cell with edges          submitters
+ *   hidden.c   the engine's own tasks                    submitters
  *   engine.c   the loop; run, end, release               workers
  *   slow.c     what only some tasks need                 workers
+ *   turn.c     commutative operands, one at a time       workers
+ *   exec.c     what a kernel may ask                     workers
  *   scope.c    children of a running task                workers
  *   gang.c     several workers in one task               workers
  *   graph_*.c  recorded regions                          any
@@ -83,7 +87,7 @@ struct heddle_kinfo {
  * then return HEDDLE_ESTATE).
  */
 struct heddle_object {
-    heddle_ctx *ctx; /* NULL: gone */
+    heddle_ctx *ctx;                   /* NULL: gone */
     struct heddle_object *prev, *next; /* guarded by ctx->event_lock */
     struct heddle_allocator alloc;
     unsigned kind;
@@ -99,7 +103,7 @@ void heddle_object_remove(struct heddle_object *o);
 
 struct heddle_group {
     struct heddle_object obj; /* first */
-    _Atomic uint32_t refs; /* the user's, and one per task */
+    _Atomic uint32_t refs;    /* the user's, and one per task */
     _Atomic uint32_t is_cancelled;
     _Atomic int64_t pending;
     _Atomic int status; /* of the first task that failed */
@@ -109,18 +113,18 @@ struct heddle_event {
     struct heddle_object obj; /* first */
     _Atomic uint32_t refs;
     _Atomic uint32_t users; /* of these, the program's */
-    _Atomic int status;  /* HEDDLE_AGAIN until complete */
-    heddle_ref ref;      /* the task, or the cell that stands for a manual one */
-    uint64_t task;       /* its id; 0: manual */
+    _Atomic int status;     /* HEDDLE_AGAIN until complete */
+    heddle_ref ref; /* the task, or the cell that stands for a manual one */
+    uint64_t task;  /* its id; 0: manual */
     bool is_manual;
     _Atomic int64_t missing; /* manual: completions to come */
     _Atomic int first;       /* manual: status to complete with */
     /* Guarded by ctx->event_lock: events this one waits for. */
     heddle_event **pred;
     uint32_t npreds, pred_cap;
-    uint32_t walk;  /* last search that came here */
+    uint32_t walk; /* last search that came here */
     heddle_event *walk_next;
-    bool is_said;   /* manual: completed by hand */
+    bool is_said; /* manual: completed by hand */
 };
 
 /* The seldom used part of a task; lives in a further cell. */
@@ -131,9 +135,9 @@ struct task_ext {
     heddle_group *group;
     void (*done)(void *user, heddle_status st);
     void *done_user;
-    uint64_t deadline_ns; /* heddle_clock_ns(); 0: none */
-    void *arg;            /* inline elsewhere: NULL */
-    heddle_handle **op;   /* more operands than fit: all of them */
+    uint64_t deadline_ns;   /* heddle_clock_ns(); 0: none */
+    void *arg;              /* inline elsewhere: NULL */
+    heddle_handle **op;     /* more operands than fit: all of them */
     enum heddle_mode *mode; /* other modes than the kernel's */
     heddle_event **after;
     uint32_t nafter;
@@ -158,13 +162,13 @@ struct heddle_scope {
     heddle_handle *const *op; /* the parent's operands */
     const enum heddle_mode *mode;
     unsigned nops;
-    heddle_status body;       /* how the parent's function ended */
+    heddle_status body; /* how the parent's function ended */
     bool in_gang;
     struct heddle_domain domain;
-    struct heddle_map units;  /* unit -> struct scope_unit */
+    struct heddle_map units; /* unit -> struct scope_unit */
     struct scope_unit *list;
-    _Atomic int64_t pending;  /* children, and 1 while the body runs */
-    _Atomic int status;       /* of the first child that failed */
+    _Atomic int64_t pending; /* children, and 1 while the body runs */
+    _Atomic int status;      /* of the first child that failed */
 };
 
 struct heddle_exec {
@@ -189,7 +193,7 @@ struct exec_slow {
     const char *name;
     unsigned variant;
     void *scratch;
-    void *ptr[HEDDLE_KERNEL_OPERANDS];  /* replaces the operands' memory */
+    void *ptr[HEDDLE_KERNEL_OPERANDS]; /* replaces the operands' memory */
     struct heddle_partial *partial[HEDDLE_KERNEL_OPERANDS];
     void *backup[HEDDLE_KERNEL_OPERANDS];
     struct gang *gang;
@@ -237,13 +241,14 @@ struct worker {
     struct submitter sub;
 
     /* written by the owner, read by anybody */
-    _Alignas(HEDDLE_CACHE_LINE) _Atomic uint64_t done; /* tasks of the context */
+    _Alignas(
+        HEDDLE_CACHE_LINE) _Atomic uint64_t done; /* tasks of the context */
     _Atomic uint64_t executed;
     _Atomic uint64_t failed;
     _Atomic uint64_t cancelled;
     _Atomic uint64_t parks;
     _Atomic uint32_t is_busy; /* in a task */
-    _Atomic uintptr_t self; /* pthread_self() of the holder, 0: nobody */
+    _Atomic uintptr_t self;   /* pthread_self() of the holder, 0: nobody */
 };
 
 struct heddle_ctx {
@@ -259,7 +264,7 @@ struct heddle_ctx {
     struct worker *worker; /* nworkers, then `foreign` */
     struct worker *foreign;
     uint64_t spin_ticks;
-    unsigned window;      /* asked for */
+    unsigned window; /* asked for */
     bool is_window_hard;
     struct heddle_clock clock;
     struct heddle_trace *trace;
@@ -297,10 +302,11 @@ struct heddle_ctx {
     _Atomic(struct gang *) gang; /* one that still needs members */
 
     /* seldom used */
-    struct heddle_mutex lock;       /* kernels, error */
+    struct heddle_mutex lock; /* kernels, error */
     struct heddle_kinfo *kernels;
     uint32_t nkernels;
-    struct heddle_kinfo join, combine, release, grant, notice; /* hidden tasks */
+    struct heddle_kinfo join, combine, release, grant,
+        notice;                /* hidden tasks */
     struct heddle_error error; /* the first failure since the last wait */
     heddle_status waited;      /* what the next wait returns */
     char untold[320];          /* the latest sentence, until it is reported */
@@ -394,9 +400,8 @@ void heddle_engine_push_foreign(heddle_ctx *ctx, struct heddle_sched_task *t);
 struct heddle_sched_task *heddle_engine_end(struct worker *w,
                                             struct heddle_cell *c);
 /* Does what ends with a task besides its successors; then the above. */
-struct heddle_sched_task *heddle_engine_finish(struct worker *w,
-                                               struct heddle_cell *c,
-                                               heddle_status st);
+struct heddle_sched_task *
+heddle_engine_finish(struct worker *w, struct heddle_cell *c, heddle_status st);
 /* heddle_engine_finish() by a thread that holds no slot. */
 void heddle_engine_finish_foreign(heddle_ctx *ctx, struct heddle_cell *c,
                                   heddle_status st);
@@ -432,6 +437,10 @@ static inline struct task_ext *heddle_cell_ext(heddle_ctx *ctx,
 }
 void heddle_cell_exec(struct worker *w, struct heddle_cell *c,
                       struct heddle_exec *x);
+/* True: the task holds all its turns. False: it waits in a queue; do not touch
+ * it any more. */
+bool heddle_turns_take(struct heddle_exec *x);
+void heddle_turns_release(struct heddle_exec *x);
 /* The record of a run that just ended; also feeds `last`. */
 void heddle_slow_trace(struct heddle_exec *x, heddle_status st, uint64_t start,
                        unsigned flags);
@@ -466,6 +475,9 @@ struct submission {
 
 /* The submitter is the caller's: the lock is held, or it is the worker's. */
 heddle_status heddle_submit_one(heddle_ctx *ctx, struct submission *s);
+/* A further cell for the seldom used part; NULL: no memory. */
+struct task_ext *heddle_submit_new_ext(struct submitter *sub,
+                                       struct heddle_cell *c);
 /* A hidden task of the engine on one unit; arg is a pointer. Lock held. */
 heddle_status heddle_submit_hidden(heddle_ctx *ctx, struct submission *s,
                                    heddle_handle *unit, enum heddle_mode mode,
@@ -504,6 +516,45 @@ heddle_status heddle_domain_close(struct heddle_domain *d, heddle_handle *unit,
                                   struct heddle_dep *dep);
 struct heddle_dep *heddle_domain_find(struct heddle_domain *d,
                                       heddle_handle *unit);
+
+/* --- a new task ----------------------------------------------------------- */
+
+enum { TASK_ID_BLOCK = 1024 }; /* task ids taken at once */
+
+static inline uint64_t heddle_task_id(heddle_ctx *ctx, struct submitter *sub)
+{
+    if (HEDDLE_UNLIKELY(sub->next_id == sub->end_id)) {
+        /* Relaxed: numbers only have to differ. */
+        sub->next_id = heddle_add_rlx(&ctx->next_id, (uint64_t)TASK_ID_BLOCK);
+        sub->end_id = sub->next_id + TASK_ID_BLOCK;
+    }
+    return sub->next_id++;
+}
+
+/* The fields of a cell that is about to become a task. */
+static inline void heddle_cell_begin(heddle_ctx *ctx, struct submission *s,
+                                     struct heddle_cell *c, unsigned nops)
+{
+    /* Release: a stale reference of another submitter that sees this generation
+     * knows that the old task has ended, and sees what it wrote. */
+    heddle_store_rel(&c->succ, (uint64_t)c->gen << 32);
+    c->flags = s->flags | nops;
+    c->kinfo = s->kinfo;
+    c->scope = s->scope;
+    c->id = heddle_task_id(ctx, s->sub);
+    c->prio = s->call->priority;
+    c->ext = 0;
+}
+
+/* Before the task can start: somebody may wait for all of them. */
+static inline void heddle_submit_count(heddle_ctx *ctx,
+                                       const struct submission *s)
+{
+    if (HEDDLE_UNLIKELY(s->scope != NULL))
+        heddle_add_acqrel(&s->scope->pending, (int64_t)1);
+    else if ((s->flags & TASK_LOOSE) == 0)
+        heddle_count_submitted(ctx);
+}
 
 /* --- scope.c ------------------------------------------------------------- */
 
@@ -573,9 +624,8 @@ struct heddle_scope *heddle_node_scope(struct heddle_node *n);
 
 struct heddle_sched_task *heddle_node_run(struct worker *w,
                                           struct heddle_sched_task *t);
-struct heddle_sched_task *heddle_node_end(struct worker *w,
-                                          struct heddle_node *n,
-                                          heddle_status st);
+struct heddle_sched_task *
+heddle_node_end(struct worker *w, struct heddle_node *n, heddle_status st);
 /* Cells are 128 bytes and hold the scheduler's part at byte 48; nodes of graphs
  * hold it at a multiple of 32. So bit 4 of the address tells them apart. */
 static inline bool heddle_is_node(const struct heddle_sched_task *t)

@@ -15,7 +15,8 @@ enum {
     MAX_WORKERS = 4096,
     DEFAULT_SPIN_US = 200,
     DEFAULT_STACK = 8 << 20,
-    MIN_WINDOW = 1024, /* cells in flight by default: 256 per worker, at least */
+    MIN_WINDOW =
+        1024, /* cells in flight by default: 256 per worker, at least */
 };
 
 /* --- hidden tasks ----------------------------------------------------------- */
@@ -41,14 +42,14 @@ static heddle_status ctx_start_topo(heddle_ctx *ctx,
                                     const struct heddle_ctx_opts *o)
 {
     HEDDLE_TRY(heddle_topo_create(&ctx->alloc, &ctx->topo));
-    ctx->nworkers = o->nworkers != 0 ? o->nworkers
-                                     : heddle_topo_default_workers(ctx->topo);
+    ctx->nworkers =
+        o->nworkers != 0 ? o->nworkers : heddle_topo_default_workers(ctx->topo);
     if (o->check == HEDDLE_ON)
         ctx->nworkers = 1; /* bodies one at a time: blame is exact */
     if (ctx->nworkers > MAX_WORKERS)
         return HEDDLE_EINVAL;
-    ctx->reg.budget = o->memory_budget != 0 ? o->memory_budget
-                                            : ctx->topo->memory_available;
+    ctx->reg.budget =
+        o->memory_budget != 0 ? o->memory_budget : ctx->topo->memory_available;
     snprintf(ctx->device, sizeof(ctx->device), "cpu:%.58s",
              ctx->topo->model[0] != '\0' ? ctx->topo->model : "unknown");
     return HEDDLE_OK;
@@ -102,8 +103,8 @@ static heddle_status ctx_start_order(heddle_ctx *ctx, const int *cpu)
     return HEDDLE_OK;
 }
 
-static void ctx_init_submitter(heddle_ctx *ctx, struct submitter *s,
-                               int pusher, unsigned bell, unsigned lane)
+static void ctx_init_submitter(heddle_ctx *ctx, struct submitter *s, int pusher,
+                               unsigned bell, unsigned lane)
 {
     heddle_slab_init(&s->slab, &ctx->pool);
     s->pusher = pusher;
@@ -131,10 +132,9 @@ static heddle_status ctx_init_workers(heddle_ctx *ctx, const int *cpu)
         ctx_init_submitter(ctx, &w->sub, w->pusher, i, is_foreign ? n + 1 : i);
         HEDDLE_TRY(heddle_returns_init(&w->returns, &ctx->pool, n + 2));
         snprintf(name, sizeof(name), is_foreign ? "outside" : "worker %u", i);
-        heddle_trace_define_lane(ctx->trace, is_foreign ? n + 1 : i,
-                                 is_foreign ? HEDDLE_LOG_OTHER
-                                            : HEDDLE_LOG_WORKER,
-                                 name, w->cpu, 0);
+        heddle_trace_define_lane(
+            ctx->trace, is_foreign ? n + 1 : i,
+            is_foreign ? HEDDLE_LOG_OTHER : HEDDLE_LOG_WORKER, name, w->cpu, 0);
     }
     ctx->foreign = &ctx->worker[n];
     ctx_init_submitter(ctx, &ctx->root, HEDDLE_SCHED_SUBMITTER, n, n);
@@ -166,8 +166,8 @@ static heddle_status ctx_start_threads(heddle_ctx *ctx,
         char name[24];
         struct heddle_thread_opts t = {
             .name = name,
-            .stack_bytes = o->stack_bytes != 0 ? o->stack_bytes
-                                               : (size_t)DEFAULT_STACK,
+            .stack_bytes =
+                o->stack_bytes != 0 ? o->stack_bytes : (size_t)DEFAULT_STACK,
             .cpus = is_bound && w->cpu >= 0 ? &w->cpu : NULL,
             .ncpus = is_bound && w->cpu >= 0 ? 1 : 0,
         };
@@ -207,9 +207,8 @@ static heddle_status ctx_start(heddle_ctx *ctx, const struct heddle_ctx_opts *o,
     HEDDLE_TRY(heddle_pool_init(&ctx->pool, &ctx->alloc));
     ctx->pool.has_ids = o->log != HEDDLE_OFF && o->log_level > 0;
     HEDDLE_TRY(heddle_park_init(&ctx->park, &ctx->alloc, n + 1));
-    ctx->worker = heddle_zalloc_aligned(&ctx->alloc, n + 1,
-                                        sizeof(*ctx->worker),
-                                        HEDDLE_CACHE_LINE);
+    ctx->worker = heddle_zalloc_aligned(
+        &ctx->alloc, n + 1, sizeof(*ctx->worker), HEDDLE_CACHE_LINE);
     if (ctx->worker == NULL)
         return HEDDLE_ENOMEM;
     HEDDLE_TRY(ctx_init_workers(ctx, o->bind != HEDDLE_OFF ? cpu : NULL));
@@ -227,9 +226,9 @@ static void ctx_configure(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
     ctx->runs_inline = ctx->helps && ctx->nworkers == 1;
     ctx->spin_ticks = (uint64_t)(spin * 1000.0 / ctx->clock.ns_per_tick);
     ctx->is_window_hard = o->window != 0;
-    ctx->window = o->window != 0         ? o->window
+    ctx->window = o->window != 0        ? o->window
                   : window > MIN_WINDOW ? window
-                                         : MIN_WINDOW;
+                                        : MIN_WINDOW;
     ctx->window_now = ctx->window;
     ctx->watchdog_ms = o->watchdog_ms;
     ctx->message = o->message;
@@ -246,11 +245,10 @@ static heddle_status ctx_check_opts(const struct heddle_ctx_opts *o)
     HEDDLE_CHECK(o->log_level >= 0 && o->log_level <= HEDDLE_LOG_EXPERT);
     HEDDLE_CHECK(o->nworkers <= MAX_WORKERS);
     HEDDLE_CHECK((o->allocator.alloc == NULL) == (o->allocator.free == NULL));
-    HEDDLE_CHECK((unsigned)o->bind <= HEDDLE_ON &&
-                 (unsigned)o->helps <= HEDDLE_ON &&
-                 (unsigned)o->log <= HEDDLE_ON &&
-                 (unsigned)o->check <= HEDDLE_ON &&
-                 (unsigned)o->models <= HEDDLE_ON);
+    HEDDLE_CHECK(
+        (unsigned)o->bind <= HEDDLE_ON && (unsigned)o->helps <= HEDDLE_ON &&
+        (unsigned)o->log <= HEDDLE_ON && (unsigned)o->check <= HEDDLE_ON &&
+        (unsigned)o->models <= HEDDLE_ON);
     return HEDDLE_OK;
 }
 
@@ -282,7 +280,8 @@ heddle_status heddle_ctx_create(const struct heddle_ctx_opts *opts,
                           "an environment variable is out of range");
     if (o.allocator.alloc != NULL)
         a = &o.allocator;
-    sched = o.sched == NULL ? heddle_sched_table[0] : heddle_sched_find(o.sched);
+    sched =
+        o.sched == NULL ? heddle_sched_table[0] : heddle_sched_find(o.sched);
     if (sched == NULL) {
         snprintf(why, sizeof(why), "there is no scheduler '%.60s'", o.sched);
         return ctx_refuse(&o, HEDDLE_EINVAL, why);
@@ -478,9 +477,9 @@ heddle_status heddle_ctx_get_stats(heddle_ctx *ctx,
         s.steals = ctx->sched->steals(ctx->sched_self);
     heddle_spin_lock(&ctx->pool.lock);
     s.cells = (uint64_t)ctx->pool.nchunks * HEDDLE_CHUNK;
-    s.cell_bytes = ctx->pool.nchunks *
-                   (sizeof(struct heddle_chunk) +
-                    HEDDLE_CHUNK * sizeof(struct heddle_cell));
+    s.cell_bytes =
+        ctx->pool.nchunks * (sizeof(struct heddle_chunk) +
+                             HEDDLE_CHUNK * sizeof(struct heddle_cell));
     heddle_spin_unlock(&ctx->pool.lock);
     s.data_bytes = heddle_load_rlx(&ctx->reg.used);
     *out = s;

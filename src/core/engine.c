@@ -65,8 +65,8 @@ static inline struct heddle_sched_task *engine_release(struct worker *w,
          * Acquire in both: the task sees what all predecessors wrote. */
         if (heddle_load_acq(&c->ndeps) == 1 ||
             heddle_sub_acqrel(&c->ndeps, 1) == 1) {
-            if (HEDDLE_UNLIKELY(heddle_trace_is_on(w->lane,
-                                                   HEDDLE_TRACE_READY)))
+            if (HEDDLE_UNLIKELY(
+                    heddle_trace_is_on(w->lane, HEDDLE_TRACE_READY)))
                 heddle_trace_ready(w->lane, c->id, heddle_ticks());
             if (keep != NULL) {
                 ctx->sched->push(ctx->sched_self, keep, w->pusher);
@@ -93,8 +93,8 @@ struct heddle_sched_task *heddle_engine_end(struct worker *w,
 {
     /* Closes the list of waiters. Release: what the task wrote, for submitters
      * that see the end; acquire: the waiting cells that submitters linked. */
-    const uint64_t succ = heddle_xchg_acqrel(
-        &c->succ, (uint64_t)c->gen << 32 | HEDDLE_ENDED);
+    const uint64_t succ =
+        heddle_xchg_acqrel(&c->succ, (uint64_t)c->gen << 32 | HEDDLE_ENDED);
     struct heddle_sched_task *next = engine_release(w, (uint32_t)succ);
     struct heddle_scope *scope = c->scope;
     const bool is_counted = (c->flags & TASK_LOOSE) == 0;
@@ -390,8 +390,9 @@ bool heddle_engine_wait(struct worker *w, stop_fn stop, void *arg,
 
 static const struct heddle_scope *engine_scope(struct heddle_sched_task *t)
 {
-    return heddle_is_node(t) ? heddle_node_scope((struct heddle_node *)(void *)t)
-                             : heddle_task_cell(t)->scope;
+    return heddle_is_node(t)
+               ? heddle_node_scope((struct heddle_node *)(void *)t)
+               : heddle_task_cell(t)->scope;
 }
 
 /* The next task inside of `scope`. Strangers are put back after the search, so
@@ -492,8 +493,8 @@ void heddle_ctx_signal(heddle_ctx *ctx)
         return;
     heddle_park_ring_all(&ctx->park, ctx->nworkers);
     heddle_add_acqrel(&ctx->signals, 1u);
-    (void)syscall(SYS_futex, &ctx->signals, FUTEX_WAKE_PRIVATE, INT32_MAX,
-                  NULL, NULL, 0);
+    (void)syscall(SYS_futex, &ctx->signals, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL,
+                  NULL, 0);
 }
 
 void heddle_ctx_nudge(heddle_ctx *ctx)
@@ -570,7 +571,8 @@ bool heddle_ctx_is_stuck(heddle_ctx *ctx)
         const struct worker *w = &ctx->worker[i];
 
         /* Relaxed: only a guess is needed, the caller asks again. */
-        if (heddle_load_rlx(&w->is_busy) != 0 && heddle_load_rlx(&w->self) != me)
+        if (heddle_load_rlx(&w->is_busy) != 0 &&
+            heddle_load_rlx(&w->self) != me)
             return false;
     }
     return true;

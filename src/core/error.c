@@ -87,8 +87,7 @@ void heddle_report(heddle_ctx *ctx, enum heddle_severity severity,
     ctx->message(ctx->message_user, severity, text);
 }
 
-static void error_task(struct heddle_exec *x, heddle_status st,
-                       const char *why)
+static void error_task(struct heddle_exec *x, heddle_status st, const char *why)
 {
     struct heddle_error e = {.size = sizeof(e), .status = st, .task = x->id};
     const char *name = x->slow != NULL ? x->slow->name : NULL;
@@ -97,8 +96,8 @@ static void error_task(struct heddle_exec *x, heddle_status st,
     snprintf(e.task_name, sizeof(e.task_name), "%s", name != NULL ? name : "");
     snprintf(e.kernel, sizeof(e.kernel), "%s", kernel);
     if (name != NULL)
-        snprintf(e.message, sizeof(e.message),
-                 "task %s (kernel %s) failed: %s", name, kernel, why);
+        snprintf(e.message, sizeof(e.message), "task %s (kernel %s) failed: %s",
+                 name, kernel, why);
     else
         snprintf(e.message, sizeof(e.message),
                  "task %llu (kernel %s) failed: %s", (unsigned long long)x->id,

@@ -19,9 +19,9 @@
 struct gang {
     unsigned size;
     heddle_run_fn run;
-    struct heddle_exec x;   /* as it was before the leader began */
+    struct heddle_exec x; /* as it was before the leader began */
     struct exec_slow slow;
-    _Atomic uint32_t joined;  /* members, the leader included */
+    _Atomic uint32_t joined; /* members, the leader included */
     _Atomic uint32_t is_formed;
     _Atomic uint32_t ended;   /* members whose function returned */
     _Atomic uint32_t left;    /* helpers that no longer look at this */

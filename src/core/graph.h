@@ -26,12 +26,12 @@
 /* A recorded task, constant after sealing: what a run touches, two to a line. */
 struct graph_task {
     struct heddle_kinfo *kinfo;
-    uint32_t op;        /* first operand in graph.op */
-    uint32_t succ;      /* first successor in graph.succ */
+    uint32_t op;   /* first operand in graph.op */
+    uint32_t succ; /* first successor in graph.succ */
     uint32_t nsucc;
     int32_t ndeps;
-    uint32_t arg;       /* in graph.arg, in units of 16 bytes */
-    uint32_t info;      /* low byte: operands; then bits */
+    uint32_t arg;  /* in graph.arg, in units of 16 bytes */
+    uint32_t info; /* low byte: operands; then bits */
 };
 
 enum {
@@ -72,24 +72,24 @@ struct graph_op {
 };
 
 struct heddle_graph {
-    struct heddle_object obj;  /* first */
-    _Atomic uint32_t refs;     /* the user's, and one per launch */
+    struct heddle_object obj; /* first */
+    _Atomic uint32_t refs;    /* the user's, and one per launch */
     bool is_sealed;
-    bool is_broken;            /* recording ran out of memory */
-    bool has_lazy;             /* some memory is allocated on first use */
+    bool is_broken; /* recording ran out of memory */
+    bool has_lazy;  /* some memory is allocated on first use */
     struct graph_task *task;
     struct graph_cold *cold;
     size_t ntasks, task_cap, cold_cap;
-    struct graph_op *rec;      /* operands of all tasks */
+    struct graph_op *rec; /* operands of all tasks */
     size_t nops, op_cap;
-    heddle_handle **op;        /* the same after sealing, as kernels see them */
+    heddle_handle **op; /* the same after sealing, as kernels see them */
     enum heddle_mode *mode;
     unsigned char *arg;
     size_t arg_bytes, arg_cap;
-    struct graph_edge *edge;   /* while recording */
+    struct graph_edge *edge; /* while recording */
     size_t nedges, edge_cap;
-    uint32_t *succ;            /* after sealing */
-    uint32_t nsinks;           /* tasks without successors */
+    uint32_t *succ;  /* after sealing */
+    uint32_t nsinks; /* tasks without successors */
     struct heddle_map units;
     struct graph_unit *list;
     uint32_t nunits;
@@ -110,8 +110,8 @@ struct graph_run {
     heddle_graph *graph;
     const struct graph_task *task; /* graph->task */
     const uint32_t *succ;          /* graph->succ */
-    heddle_handle **op;        /* graph.op, or own with bindings */
-    unsigned char *arg;        /* graph.arg, or own */
+    heddle_handle **op;            /* graph.op, or own with bindings */
+    unsigned char *arg;            /* graph.arg, or own */
     uint64_t first_id;
     struct heddle_scope *scope; /* of the launch; the run is its only child */
     struct graph_run *next;

@@ -306,4 +306,3 @@ heddle_status heddle_graph_launch(heddle_graph *g,
         heddle_free(&g->obj.alloc, acc, bytes);
     return st;
 }
-

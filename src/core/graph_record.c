@@ -58,7 +58,8 @@ static heddle_status graph_unit_get(heddle_graph *g, heddle_handle *h,
         if (u == NULL ||
             heddle_map_put_ptr(&g->units, (uintptr_t)h, u) != HEDDLE_OK) {
             heddle_free(&g->obj.alloc, u, sizeof(*u));
-            return heddle_fail(g->obj.ctx, HEDDLE_ENOMEM, "no memory for a graph");
+            return heddle_fail(g->obj.ctx, HEDDLE_ENOMEM,
+                               "no memory for a graph");
         }
         u->unit = heddle_handle_ref(h);
         u->index = g->nunits++;
@@ -77,8 +78,8 @@ static heddle_status graph_edge_add(heddle_graph *g, uint32_t pred)
     for (size_t i = g->nedges; i-- > 0 && g->edge[i].succ == succ;)
         if (g->edge[i].pred == pred)
             return HEDDLE_OK;
-    HEDDLE_TRY(graph_grow(g, &g->edge, &g->edge_cap, g->nedges + 1,
-                          sizeof(*g->edge)));
+    HEDDLE_TRY(
+        graph_grow(g, &g->edge, &g->edge_cap, g->nedges + 1, sizeof(*g->edge)));
     g->edge[g->nedges++] = (struct graph_edge){pred, succ};
     return HEDDLE_OK;
 }
@@ -191,8 +192,7 @@ static heddle_status graph_operands(heddle_graph *g, heddle_handle *const *op,
 
             st = graph_unit_get(g, op[i], &u);
             if (st == HEDDLE_OK)
-                g->rec[g->nops++] =
-                    (struct graph_op){op[i], mode[i], u->index};
+                g->rec[g->nops++] = (struct graph_op){op[i], mode[i], u->index};
             continue;
         }
         heddle_mutex_lock(&g->obj.ctx->reg.lock);
@@ -201,10 +201,9 @@ static heddle_status graph_operands(heddle_graph *g, heddle_handle *const *op,
     }
     for (size_t i = first; i < g->nops && st == HEDDLE_OK; i++)
         if (g->rec[i].mode != HEDDLE_SCRATCH)
-            st = graph_enter(g,
-                             heddle_map_get_ptr(&g->units,
-                                                (uintptr_t)g->rec[i].unit),
-                             g->rec[i].mode);
+            st = graph_enter(
+                g, heddle_map_get_ptr(&g->units, (uintptr_t)g->rec[i].unit),
+                g->rec[i].mode);
     return st;
 }
 
@@ -235,17 +234,18 @@ heddle_status heddle_graph_submit(heddle_graph *g, const heddle_kernel *kernel,
     HEDDLE_TRY(graph_check(g, k, call, nops));
     op = call->noperands != 0 ? call->operands : call->operand;
     mode = call->noperands != 0 && call->modes != NULL ? call->modes : k->mode;
-    HEDDLE_TRY(graph_grow(g, &g->task, &g->task_cap, g->ntasks + 1,
-                          sizeof(*g->task)));
-    HEDDLE_TRY(graph_grow(g, &g->cold, &g->cold_cap, g->ntasks + 1,
-                          sizeof(*g->cold)));
-    HEDDLE_TRY(graph_grow(g, &g->rec, &g->op_cap, g->nops + nops,
-                          sizeof(*g->rec)));
+    HEDDLE_TRY(
+        graph_grow(g, &g->task, &g->task_cap, g->ntasks + 1, sizeof(*g->task)));
+    HEDDLE_TRY(
+        graph_grow(g, &g->cold, &g->cold_cap, g->ntasks + 1, sizeof(*g->cold)));
+    HEDDLE_TRY(
+        graph_grow(g, &g->rec, &g->op_cap, g->nops + nops, sizeof(*g->rec)));
     arg = (g->arg_bytes + 15) & ~(size_t)15;
     if (arg / 16 > UINT32_MAX || g->nops > UINT32_MAX || g->nedges > UINT32_MAX)
-        return heddle_fail(g->obj.ctx, HEDDLE_EOVERFLOW, "the graph is too large");
-    HEDDLE_TRY(graph_grow(g, &g->arg, &g->arg_cap, arg + call->arg_bytes + 16,
-                          1));
+        return heddle_fail(g->obj.ctx, HEDDLE_EOVERFLOW,
+                           "the graph is too large");
+    HEDDLE_TRY(
+        graph_grow(g, &g->arg, &g->arg_cap, arg + call->arg_bytes + 16, 1));
     edges = g->nedges;
     ops = g->nops;
     st = graph_operands(g, op, mode, nops);
@@ -382,4 +382,3 @@ size_t heddle_graph_get_nedges(const heddle_graph *g)
 {
     return g == NULL ? 0 : g->nedges;
 }
-

@@ -46,9 +46,8 @@ static struct heddle_sched_task *run_end(struct worker *w, struct graph_run *r)
     return heddle_scope_child_end(w, scope, NULL);
 }
 
-static inline struct heddle_sched_task *node_release(struct worker *w,
-                                                     struct graph_run *r,
-                                                     const struct graph_task *t)
+static inline struct heddle_sched_task *
+node_release(struct worker *w, struct graph_run *r, const struct graph_task *t)
 {
     heddle_ctx *ctx = w->ctx;
     const uint32_t *succ = &r->succ[t->succ];
@@ -107,9 +106,8 @@ static inline void node_exec(struct worker *w, struct heddle_node *n,
         x->mode = r->graph->mode + t->op;
 }
 
-struct heddle_sched_task *heddle_node_end(struct worker *w,
-                                          struct heddle_node *n,
-                                          heddle_status st)
+struct heddle_sched_task *
+heddle_node_end(struct worker *w, struct heddle_node *n, heddle_status st)
 {
     struct graph_run *r = node_run_of(n);
     const struct graph_task *t = &r->task[n->index];

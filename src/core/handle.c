@@ -176,17 +176,15 @@ void heddle_unit_free(heddle_handle *h)
 /* The last reference is gone. Invariant (2). */
 static void handle_retire(heddle_ctx *ctx, heddle_handle *h)
 {
-    struct submission s = {.sub = &ctx->root,
-                           .domain = &ctx->root.domain,
-                           .kinfo = &ctx->release};
+    struct submission s = {
+        .sub = &ctx->root, .domain = &ctx->root.domain, .kinfo = &ctx->release};
     heddle_status st = HEDDLE_OK;
     bool is_live;
 
     heddle_spin_lock(&ctx->submit_lock);
     if (h->dep.crowd == HEDDLE_CROWD_REDUCE) /* nothing added is lost */
         st = heddle_domain_close(&ctx->root.domain, h, &h->dep);
-    is_live = st != HEDDLE_OK ||
-              heddle_dep_is_live(&ctx->root.slab, &h->dep);
+    is_live = st != HEDDLE_OK || heddle_dep_is_live(&ctx->root.slab, &h->dep);
     if (is_live && st == HEDDLE_OK)
         st = heddle_submit_hidden(ctx, &s, h, HEDDLE_RW, NULL, NULL);
     heddle_spin_unlock(&ctx->submit_lock);
@@ -195,7 +193,8 @@ static void handle_retire(heddle_ctx *ctx, heddle_handle *h)
     else if (st == HEDDLE_OK)
         heddle_submit_finish(ctx, &s);
     else
-        h->is_zombie = true; /* no memory to wait for it: goes with the context */
+        h->is_zombie =
+            true; /* no memory to wait for it: goes with the context */
 }
 
 void heddle_unit_unref(heddle_handle *h)
@@ -340,9 +339,8 @@ void heddle_grant_run(struct worker *w, struct heddle_cell *c)
 
 static heddle_status grant_submit(heddle_ctx *ctx, struct grant *g)
 {
-    struct submission s = {.sub = &ctx->root,
-                           .domain = &ctx->root.domain,
-                           .kinfo = &ctx->grant};
+    struct submission s = {
+        .sub = &ctx->root, .domain = &ctx->root.domain, .kinfo = &ctx->grant};
     heddle_status st = heddle_submit_lock(ctx);
 
     if (st != HEDDLE_OK)

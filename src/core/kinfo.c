@@ -16,35 +16,36 @@ static bool kinfo_mode_ok(enum heddle_mode m)
 static heddle_status kinfo_check(heddle_ctx *ctx, const heddle_kernel *k)
 {
     if (k->size < sizeof(heddle_kernel))
-        return heddle_refuse(ctx, HEDDLE_EINVAL,
-                           "a kernel's size field is not sizeof(heddle_kernel)");
+        return heddle_refuse(
+            ctx, HEDDLE_EINVAL,
+            "a kernel's size field is not sizeof(heddle_kernel)");
     if (k->name == NULL || k->name[0] == '\0')
         return heddle_refuse(ctx, HEDDLE_EINVAL, "a kernel has no name");
     if (k->noperands > HEDDLE_KERNEL_OPERANDS)
         return heddle_refuse(ctx, HEDDLE_EINVAL,
-                           "kernel %s: more than %d operands belong into the "
-                           "call, not into the kernel",
-                           k->name, HEDDLE_KERNEL_OPERANDS);
+                             "kernel %s: more than %d operands belong into the "
+                             "call, not into the kernel",
+                             k->name, HEDDLE_KERNEL_OPERANDS);
     if (k->variants[0].run == NULL && k->expand == NULL)
         return heddle_refuse(ctx, HEDDLE_EINVAL, "kernel %s has no variant",
-                           k->name);
+                             k->name);
     for (unsigned i = 0; i < k->noperands; i++)
         if (!kinfo_mode_ok(k->mode[i]))
             return heddle_refuse(ctx, HEDDLE_EINVAL,
-                               "kernel %s: operand %u has no access mode",
-                               k->name, i);
+                                 "kernel %s: operand %u has no access mode",
+                                 k->name, i);
     for (unsigned v = 0; v < HEDDLE_KERNEL_VARIANTS; v++) {
         if (k->variants[v].run == NULL)
             break;
         if (k->variants[v].device != HEDDLE_DEV_CPU)
             return heddle_refuse(ctx, HEDDLE_EINVAL,
-                               "kernel %s: variant %u names no device kind",
-                               k->name, v);
+                                 "kernel %s: variant %u names no device kind",
+                                 k->name, v);
         if (k->variants[v].gang > ctx->nworkers)
             return heddle_refuse(ctx, HEDDLE_EINVAL,
-                               "kernel %s: a gang of %u does not fit into %u "
-                               "workers",
-                               k->name, k->variants[v].gang, ctx->nworkers);
+                                 "kernel %s: a gang of %u does not fit into %u "
+                                 "workers",
+                                 k->name, k->variants[v].gang, ctx->nworkers);
     }
     return HEDDLE_OK;
 }
@@ -67,8 +68,8 @@ static void kinfo_fill(heddle_ctx *ctx, struct heddle_kinfo *i,
         if (var->run == NULL)
             break;
         i->nvariants++;
-        i->is_slow = i->is_slow || v > 0 || var->gang > 1 ||
-                     var->scratch_bytes != 0;
+        i->is_slow =
+            i->is_slow || v > 0 || var->gang > 1 || var->scratch_bytes != 0;
     }
 }
 
@@ -101,7 +102,7 @@ heddle_status heddle_kinfo_get(heddle_ctx *ctx, const heddle_kernel *k,
         i = heddle_zalloc(&ctx->alloc, 1, sizeof(*i));
         if (i == NULL)
             return heddle_refuse(ctx, HEDDLE_ENOMEM, "no memory for kernel %s",
-                               k->name);
+                                 k->name);
         kinfo_fill(ctx, i, k);
         /* Two threads may come here for one kernel: two entries do no harm. */
         heddle_mutex_lock(&ctx->lock);

@@ -33,15 +33,16 @@ struct scope_unit {
 
 static struct heddle_scope *scope_of(struct heddle_domain *d)
 {
-    return (struct heddle_scope *)(void *)(
-        (char *)d - offsetof(struct heddle_scope, domain));
+    return (
+        struct heddle_scope *)(void *)((char *)d -
+                                       offsetof(struct heddle_scope, domain));
 }
 
 static struct heddle_dep *scope_find(struct heddle_domain *d,
                                      heddle_handle *unit)
 {
-    struct scope_unit *u = heddle_map_get_ptr(&scope_of(d)->units,
-                                              (uint64_t)(uintptr_t)unit);
+    struct scope_unit *u =
+        heddle_map_get_ptr(&scope_of(d)->units, (uint64_t)(uintptr_t)unit);
 
     return u == NULL ? NULL : &u->dep;
 }
@@ -50,8 +51,7 @@ static heddle_status scope_close(struct heddle_domain *d, heddle_handle *unit,
                                  struct heddle_dep *dep)
 {
     struct heddle_scope *sc = scope_of(d);
-    struct submission s = {
-        .sub = &sc->worker->sub, .domain = d, .scope = sc};
+    struct submission s = {.sub = &sc->worker->sub, .domain = d, .scope = sc};
 
     HEDDLE_TRY(heddle_submit_close(sc->ctx, &s, unit, dep));
     if (s.ready != NULL)
@@ -72,7 +72,8 @@ heddle_status heddle_scope_open(struct heddle_exec *x)
     struct heddle_scope *s = heddle_zalloc(&x->ctx->alloc, 1, sizeof(*s));
 
     if (s == NULL)
-        return heddle_refuse(x->ctx, HEDDLE_ENOMEM, "no memory for a child task");
+        return heddle_refuse(x->ctx, HEDDLE_ENOMEM,
+                             "no memory for a child task");
     s->ctx = x->ctx;
     s->worker = x->worker;
     s->cell = x->cell;
@@ -81,9 +82,9 @@ heddle_status heddle_scope_open(struct heddle_exec *x)
     s->op = x->op;
     s->mode = x->mode;
     s->nops = x->nops;
-    s->in_gang = x->worker->gang_depth > 0 ||
-                 (x->cell != NULL && x->cell->scope != NULL &&
-                  x->cell->scope->in_gang);
+    s->in_gang =
+        x->worker->gang_depth > 0 ||
+        (x->cell != NULL && x->cell->scope != NULL && x->cell->scope->in_gang);
     s->domain.slab = &x->worker->sub.slab;
     s->domain.find = scope_find;
     s->domain.close_crowd = scope_close;
@@ -144,7 +145,7 @@ static heddle_status scope_enter(struct heddle_scope *s, heddle_handle *h,
                                             u) != HEDDLE_OK) {
             heddle_free(&s->ctx->alloc, u, sizeof(*u));
             return heddle_refuse(s->ctx, HEDDLE_ENOMEM,
-                               "no memory for a child task");
+                                 "no memory for a child task");
         }
         u->unit = h;
         heddle_dep_init(&u->dep);
@@ -201,15 +202,15 @@ static heddle_status scope_check(struct heddle_exec *x,
 {
     if (x->slow != NULL && x->slow->gang != NULL && x->slow->rank != 0)
         return heddle_refuse(x->ctx, HEDDLE_ESTATE,
-                           "kernel %s: only the first member of a gang may "
-                           "submit",
-                           x->kinfo->kernel->name);
+                             "kernel %s: only the first member of a gang may "
+                             "submit",
+                             x->kinfo->kernel->name);
     for (unsigned v = 0; v < k->nvariants && x->scope->in_gang; v++)
         if (k->kernel->variants[v].gang > 1)
             return heddle_refuse(x->ctx, HEDDLE_EINVAL,
-                               "kernel %s: a gang cannot be the child of a "
-                               "gang",
-                               k->kernel->name);
+                                 "kernel %s: a gang cannot be the child of a "
+                                 "gang",
+                                 k->kernel->name);
     return HEDDLE_OK;
 }
 
@@ -356,9 +357,9 @@ bool heddle_scope_leave(struct heddle_exec *x, heddle_status *st)
     return false;
 }
 
-struct heddle_sched_task *
-heddle_scope_child_end(struct worker *w, struct heddle_scope *s,
-                       struct heddle_sched_task *next)
+struct heddle_sched_task *heddle_scope_child_end(struct worker *w,
+                                                 struct heddle_scope *s,
+                                                 struct heddle_sched_task *next)
 {
     /* Read before the count: then the scope may go. */
     heddle_ctx *ctx = s->ctx;
@@ -377,7 +378,8 @@ heddle_scope_child_end(struct worker *w, struct heddle_scope *s,
     c = s->cell;
     n = s->node;
     scope_destroy(s);
-    more = c != NULL ? heddle_engine_finish(w, c, st) : heddle_node_end(w, n, st);
+    more =
+        c != NULL ? heddle_engine_finish(w, c, st) : heddle_node_end(w, n, st);
     if (next == NULL)
         return more;
     if (more != NULL)

@@ -5,11 +5,9 @@
  *
  * Structure  heddle_slow_run() brings a task to its function and back;
  *            heddle_slow_body() is the part that graphs share.
- * Invariants (1) a task that holds or waits for turns takes them in the order of
- *                the units' addresses, so turns cannot form a cycle
- *            (2) a task that does not run to success marks all it should have
- *                written, before its successors start
- * Threads    the slot that runs the task; a turn's queue has its own lock.
+ * Invariant  a task that does not run to success marks all it should have
+ *            written, before its successors start
+ * Threads    the slot that runs the task.
  */
 #include <stdio.h>
 #include <string.h>
@@ -31,90 +29,6 @@ static void slow_exec(struct worker *w, struct heddle_cell *c,
         x->arg = ext->arg;
         x->arg_bytes = ext->arg_bytes;
     }
-}
-
-/* --- turns: COMMUTE ------------------------------------------------------- */
-
-/* The unit with the smallest address above `last` that x commutes on. (Accesses
- * to other units that overlap are ordered, they do not commute.) */
-static heddle_handle *turn_next(const struct heddle_exec *x,
-                                const heddle_handle *last)
-{
-    heddle_handle *best = NULL;
-
-    for (unsigned i = 0; i < x->nops; i++) {
-        heddle_handle *r = x->op[i];
-
-        if (x->mode[i] == HEDDLE_COMMUTE && (uintptr_t)r > (uintptr_t)last &&
-            (best == NULL || (uintptr_t)r < (uintptr_t)best))
-            best = r;
-    }
-    return best;
-}
-
-/* True: all turns are held. False: the task waits in a queue; do not touch it. */
-static bool turns_take(struct heddle_exec *x)
-{
-    struct heddle_cell *c = x->cell;
-    unsigned held = (c->flags & TASK_TURNS) / TASK_TURN;
-    heddle_handle *r = NULL;
-
-    if (c->scope != NULL)
-        return true; /* children are ordered instead: heddle_scope_admit() */
-    while ((r = turn_next(x, r)) != NULL) {
-        struct heddle_turn *t = &r->turn;
-
-        if (held > 0) {
-            held--;
-            continue;
-        }
-        heddle_spin_lock(&t->lock);
-        if (t->is_held) {
-            struct heddle_sched_task *tail = t->tail;
-
-            c->sched.link[0] = NULL;
-            if (tail != NULL)
-                tail->link[0] = &c->sched;
-            else
-                t->head = &c->sched;
-            t->tail = &c->sched;
-            heddle_spin_unlock(&t->lock);
-            return false;
-        }
-        t->is_held = true;
-        heddle_spin_unlock(&t->lock);
-        c->flags += TASK_TURN;
-    }
-    return true;
-}
-
-static void turns_release(struct heddle_exec *x)
-{
-    struct heddle_cell *c = x->cell;
-    heddle_handle *r = NULL;
-
-    for (unsigned held = (c->flags & TASK_TURNS) / TASK_TURN; held > 0;
-         held--) {
-        struct heddle_sched_task *next;
-        struct heddle_turn *t;
-
-        r = turn_next(x, r);
-        t = &r->turn;
-        heddle_spin_lock(&t->lock);
-        next = t->head;
-        if (next != NULL) {
-            t->head = next->link[0];
-            if (t->head == NULL)
-                t->tail = NULL;
-            heddle_task_cell(next)->flags += TASK_TURN; /* it holds it now */
-        } else {
-            t->is_held = false;
-        }
-        heddle_spin_unlock(&t->lock);
-        if (next != NULL)
-            heddle_engine_push(x->worker, next);
-    }
-    c->flags &= ~(uint32_t)TASK_TURNS;
 }
 
 /* --- before the function -------------------------------------------------- */
@@ -316,8 +230,8 @@ static heddle_status slow_run_variant(struct heddle_exec *x, unsigned v)
     if (st != TASK_PUT_BACK)
         heddle_store_rlx(&w->executed, heddle_load_rlx(&w->executed) + 1);
     if (model != NULL && st == HEDDLE_OK)
-        heddle_perf_record(model, heddle_clock_delta_ns(&x->ctx->clock,
-                                                        heddle_ticks() - t0));
+        heddle_perf_record(
+            model, heddle_clock_delta_ns(&x->ctx->clock, heddle_ticks() - t0));
     return st;
 }
 
@@ -443,7 +357,7 @@ void heddle_slow_settle(struct heddle_exec *x, heddle_status st)
         if (x->mode[i] == HEDDLE_R || x->mode[i] == HEDDLE_SCRATCH)
             continue;
         if (st != HEDDLE_OK)
-            heddle_unit_mark(x->op[i], st); /* invariant (2) */
+            heddle_unit_mark(x->op[i], st); /* the invariant */
         else if (x->mode[i] == HEDDLE_W &&
                  heddle_load_acq(&x->ctx->reg.nmarks) != 0)
             heddle_unit_unmark(x->op[i]);
@@ -495,9 +409,8 @@ static void ext_finish(heddle_ctx *ctx, struct heddle_cell *c,
     further_free(ctx, e->op, (c->flags & TASK_NOPS) * sizeof(*e->op));
 }
 
-struct heddle_sched_task *heddle_engine_finish(struct worker *w,
-                                               struct heddle_cell *c,
-                                               heddle_status st)
+struct heddle_sched_task *
+heddle_engine_finish(struct worker *w, struct heddle_cell *c, heddle_status st)
 {
     heddle_ctx *ctx = w->ctx;
     struct task_ext *ext = heddle_cell_ext(ctx, c);
@@ -518,7 +431,7 @@ struct heddle_sched_task *heddle_engine_finish(struct worker *w,
         if (x.mode[i] == HEDDLE_SCRATCH)
             heddle_unit_unref(x.op[i]); /* see submit_commit() */
     if ((c->flags & TASK_TURNS) != 0)
-        turns_release(&x);
+        heddle_turns_release(&x);
     if (ext != NULL)
         ext_finish(ctx, c, ext, st);
     return heddle_engine_end(w, c);
@@ -592,7 +505,7 @@ struct heddle_sched_task *heddle_slow_run(struct worker *w,
     if (slow_run_hidden(w, c, &next))
         return next;
     slow_exec(w, c, ext, &x);
-    if (!turns_take(&x))
+    if (!heddle_turns_take(&x))
         return NULL;
     st = heddle_slow_body(&x, &s, ext);
     if (st == TASK_PUT_BACK) { /* a gang that cannot form now */
@@ -600,82 +513,4 @@ struct heddle_sched_task *heddle_slow_run(struct worker *w,
         return NULL;
     }
     return heddle_slow_after(&x, st, start);
-}
-
-/* --- what a kernel may ask ------------------------------------------------ */
-
-void *heddle_exec_ptr(struct heddle_exec *x, unsigned i)
-{
-    if (HEDDLE_UNLIKELY(x == NULL || i >= x->nops))
-        return NULL;
-    if (HEDDLE_UNLIKELY(x->slow != NULL) && i < HEDDLE_KERNEL_OPERANDS &&
-        x->slow->ptr[i] != NULL)
-        return x->slow->ptr[i];
-    return heddle_unit_base(x->op[i]);
-}
-
-size_t heddle_exec_count(struct heddle_exec *x, unsigned i)
-{
-    return x == NULL || i >= x->nops ? 0 : x->op[i]->count;
-}
-
-const struct heddle_layout *heddle_exec_layout(struct heddle_exec *x,
-                                               unsigned i)
-{
-    if (x == NULL || i >= x->nops)
-        return NULL;
-    /* Private copies are dense. */
-    return x->mode[i] == HEDDLE_REDUCE || x->mode[i] == HEDDLE_SCRATCH
-               ? &x->op[i]->dense
-               : &x->op[i]->layout;
-}
-
-heddle_handle *heddle_exec_operand(struct heddle_exec *x, unsigned i)
-{
-    return x == NULL || i >= x->nops ? NULL : x->op[i];
-}
-
-unsigned heddle_exec_noperands(struct heddle_exec *x)
-{
-    return x == NULL ? 0 : x->nops;
-}
-
-const void *heddle_exec_arg(struct heddle_exec *x)
-{
-    return heddle_exec_arg_bytes(x) == 0 ? NULL : x->arg;
-}
-
-size_t heddle_exec_arg_bytes(struct heddle_exec *x)
-{
-    if (x == NULL)
-        return 0;
-    return x->arg_bytes == NODE_ARG ? heddle_node_arg_bytes(x) : x->arg_bytes;
-}
-
-void *heddle_exec_scratch(struct heddle_exec *x)
-{
-    return x == NULL || x->slow == NULL ? NULL : x->slow->scratch;
-}
-
-unsigned heddle_exec_worker(struct heddle_exec *x)
-{
-    return x == NULL ? 0 : x->worker->id;
-}
-
-heddle_ctx *heddle_exec_ctx(struct heddle_exec *x)
-{
-    return x == NULL ? NULL : x->ctx;
-}
-
-int heddle_exec_cancelled(struct heddle_exec *x)
-{
-    struct task_ext *ext;
-
-    if (x == NULL)
-        return 0;
-    if (heddle_load_acq(&x->ctx->is_cancelled) != 0)
-        return 1;
-    ext = x->cell != NULL ? heddle_cell_ext(x->ctx, x->cell) : NULL;
-    return ext != NULL && ext->group != NULL &&
-           heddle_load_acq(&ext->group->is_cancelled) != 0;
 }

@@ -79,9 +79,9 @@ struct heddle_partial {
 /* Fields that only some handles need. */
 struct heddle_extra {
     struct heddle_reduction reduction;
-    struct heddle_spin lock;         /* guards the rest */
-    struct heddle_partial *free;     /* partial results nobody works on */
-    void *acquired;                  /* core: open grants, newest first */
+    struct heddle_spin lock;     /* guards the rest */
+    struct heddle_partial *free; /* partial results nobody works on */
+    void *acquired;              /* core: open grants, newest first */
 };
 
 /* One task at a time holds it; the rest wait in order (COMMUTE). */
@@ -100,7 +100,7 @@ struct heddle_handle {
     _Atomic(char *) base; /* first element; NULL: not allocated yet */
     _Atomic int mark;     /* heddle_status of the failed writer, or 0 */
     size_t count;
-    heddle_handle *root;  /* itself when no view */
+    heddle_handle *root; /* itself when no view */
     struct heddle_handle **overlap;
     _Atomic uint32_t refs;
 
@@ -114,35 +114,35 @@ struct heddle_handle {
 
     /* seldom used */
     _Alignas(HEDDLE_CACHE_LINE) size_t offset_bytes; /* of base in the root */
-    size_t bytes;                     /* payload: count * element */
-    struct heddle_layout layout;      /* strides always filled in */
-    struct heddle_layout dense;       /* of a private copy */
-    struct heddle_box box;            /* in the root's index space */
+    size_t bytes;                /* payload: count * element */
+    struct heddle_layout layout; /* strides always filled in */
+    struct heddle_layout dense;  /* of a private copy */
+    struct heddle_box box;       /* in the root's index space */
     struct heddle_turn turn;
     struct heddle_extra extra;
-    char *name;                       /* NULL: none */
+    char *name; /* NULL: none */
     uint32_t overlap_cap;
-    bool owns_memory;                 /* root allocated by the runtime */
-    size_t span_bytes;                /* from the first to the last element */
-    heddle_handle *prev, *next;       /* all units of the registry */
-    struct heddle_allocator alloc;    /* outlives the registry */
-    uint64_t creator;                 /* task that made it, 0: none */
-    bool is_zombie;                   /* without references; ends with reg */
-    bool is_ghost;                    /* a view that is gone but for its mark */
-    uint32_t nghosts;                 /* of a root */
+    bool owns_memory;              /* root allocated by the runtime */
+    size_t span_bytes;             /* from the first to the last element */
+    heddle_handle *prev, *next;    /* all units of the registry */
+    struct heddle_allocator alloc; /* outlives the registry */
+    uint64_t creator;              /* task that made it, 0: none */
+    bool is_zombie;                /* without references; ends with reg */
+    bool is_ghost;                 /* a view that is gone but for its mark */
+    uint32_t nghosts;              /* of a root */
 };
 
 /* All data of one context. */
 struct heddle_registry {
     struct heddle_mutex lock; /* list, overlap lists */
     struct heddle_allocator alloc;
-    void *owner;              /* the context */
-    heddle_handle *units;     /* list */
+    void *owner;          /* the context */
+    heddle_handle *units; /* list */
     uint32_t next_id;
-    size_t budget;            /* bytes of runtime-allocated data; 0: none */
+    size_t budget; /* bytes of runtime-allocated data; 0: none */
     _Atomic size_t used;
-    _Atomic uint32_t nmarks;  /* units that carry a mark of failure */
-    size_t guard_bytes;       /* access checker: canaries around allocations */
+    _Atomic uint32_t nmarks; /* units that carry a mark of failure */
+    size_t guard_bytes;      /* access checker: canaries around allocations */
 };
 
 void heddle_registry_init(struct heddle_registry *reg, void *owner,

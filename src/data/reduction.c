@@ -44,8 +44,14 @@ static void sum_combine(void *dst, const void *src,
     case HEDDLE_I64: SUM_LOOP(uint64_t); break;
     case HEDDLE_F32: SUM_LOOP(float); break;
     case HEDDLE_F64: SUM_LOOP(double); break;
-    case HEDDLE_C64: n *= 2; SUM_LOOP(float); break;
-    case HEDDLE_C128: n *= 2; SUM_LOOP(double); break;
+    case HEDDLE_C64:
+        n *= 2;
+        SUM_LOOP(float);
+        break;
+    case HEDDLE_C128:
+        n *= 2;
+        SUM_LOOP(double);
+        break;
     default: break;
     }
 }

@@ -23,10 +23,10 @@ struct dtype_fact {
 };
 
 static const struct dtype_fact dtype_facts[] = {
-    [HEDDLE_U8] = {"u8", 1},    [HEDDLE_I32] = {"i32", 4},
-    [HEDDLE_I64] = {"i64", 8},  [HEDDLE_F16] = {"f16", 2},
-    [HEDDLE_BF16] = {"bf16", 2}, [HEDDLE_F32] = {"f32", 4},
-    [HEDDLE_F64] = {"f64", 8},  [HEDDLE_C64] = {"c64", 8},
+    [HEDDLE_U8] = {"u8", 1},      [HEDDLE_I32] = {"i32", 4},
+    [HEDDLE_I64] = {"i64", 8},    [HEDDLE_F16] = {"f16", 2},
+    [HEDDLE_BF16] = {"bf16", 2},  [HEDDLE_F32] = {"f32", 4},
+    [HEDDLE_F64] = {"f64", 8},    [HEDDLE_C64] = {"c64", 8},
     [HEDDLE_C128] = {"c128", 16},
 };
 
@@ -47,8 +47,7 @@ const char *heddle_dtype_name(enum heddle_dtype t)
 void heddle_registry_init(struct heddle_registry *reg, void *owner,
                           const struct heddle_allocator *a)
 {
-    *reg = (struct heddle_registry){
-        .alloc = *a, .owner = owner, .next_id = 1};
+    *reg = (struct heddle_registry){.alloc = *a, .owner = owner, .next_id = 1};
     heddle_mutex_init(&reg->lock, HEDDLE_RANK_DATA, "registry");
 }
 
@@ -164,7 +163,7 @@ heddle_status heddle_unit_create(struct heddle_registry *reg,
     h->owns_memory = ptr == NULL;
     if (ptr == NULL)
         heddle_store_rlx(&h->noverlaps, HEDDLE_UNIT_LAZY); /* not shared yet */
-    heddle_store_rlx(&h->base, ptr); /* not shared yet */
+    heddle_store_rlx(&h->base, ptr);                       /* not shared yet */
     for (unsigned d = 0; d < l.ndim; d++) {
         h->box.count[d] = l.extent[d];
         h->box.step[d] = 1;
@@ -410,9 +409,9 @@ static char *unit_allocate(heddle_handle *root)
 
     heddle_mutex_lock(&reg->lock); /* two first users: one allocates */
     p = heddle_load_rlx(&root->base);
-    if (p == NULL && (reg->budget == 0 ||
-                      heddle_load_rlx(&reg->used) + root->span_bytes <=
-                          reg->budget))
+    if (p == NULL &&
+        (reg->budget == 0 ||
+         heddle_load_rlx(&reg->used) + root->span_bytes <= reg->budget))
         p = heddle_zalloc_aligned(&root->alloc, 1, root->span_bytes, 64);
     if (p != NULL && heddle_load_rlx(&root->base) == NULL) {
         heddle_add_rlx(&reg->used, root->span_bytes); /* a counter */

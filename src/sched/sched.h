@@ -52,8 +52,8 @@ struct heddle_sched_env {
 };
 
 struct heddle_sched_ops {
-    const char *name;     /* unique; the user selects it with HEDDLE_SCHED=name */
-    const char *help;     /* one line for `heddle info` */
+    const char *name; /* unique; the user selects it with HEDDLE_SCHED=name */
+    const char *help; /* one line for `heddle info` */
     size_t instance_size; /* the engine allocates it, zeroed, before init() */
 
     /* The engine may run one task that another has just made ready at once, on

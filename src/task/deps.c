@@ -278,26 +278,6 @@ void heddle_deps_update(struct heddle_domain *d,
     }
 }
 
-bool heddle_deps_fast(struct heddle_slab *s, const struct heddle_access *acc,
-                      unsigned n, uint32_t *m_out)
-{
-    uint32_t m = 0;
-
-    for (unsigned i = 0; i < n; i++) {
-        const struct heddle_dep *dep = acc[i].dep;
-
-        if (HEDDLE_UNLIKELY(acc[i].mode > HEDDLE_RW ||
-                            heddle_unit_noverlaps(acc[i].unit) != 0 ||
-                            dep->crowd != HEDDLE_CROWD_READ ||
-                            dep->nmembers == dep->cap ||
-                            m + 1 + dep->nmembers > s->cand_cap))
-            return false;
-        m = deps_collect_own(s, dep, acc[i].mode, m);
-    }
-    *m_out = m;
-    return true;
-}
-
 heddle_status heddle_deps_spill(struct heddle_slab *s, struct heddle_cell *c,
                                 uint32_t m)
 {
@@ -342,8 +322,8 @@ bool heddle_deps_link(struct heddle_slab *s, struct heddle_cell *c, uint32_t m)
     /* Relaxed: published by the first CAS below. */
     heddle_store_rlx(&c->ndeps, (int32_t)m);
     for (; k < m && k < HEDDLE_CELL_NODES; k++)
-        ended += !deps_add_edge(s->pool, cand[k], &c->node[k],
-                                (self << 5 | k) + 1);
+        ended +=
+            !deps_add_edge(s->pool, cand[k], &c->node[k], (self << 5 | k) + 1);
     if (HEDDLE_UNLIKELY(k < m)) {
         /* `next` of the cell is the submitter's: c may run and end only after
          * the last edge, so its further cells are still here. */
@@ -354,12 +334,12 @@ bool heddle_deps_link(struct heddle_slab *s, struct heddle_cell *c, uint32_t m)
             const uint32_t index = further - 1;
             struct heddle_cell *f = heddle_pool_cell(s->pool, index);
 
-            further = heddle_pool_chunk(s->pool, index)
-                          ->next[index % HEDDLE_CHUNK];
+            further =
+                heddle_pool_chunk(s->pool, index)->next[index % HEDDLE_CHUNK];
             for (uint32_t j = 0; j < HEDDLE_SPILL_NODES && k < m; j++, k++)
-                ended += !deps_add_edge(
-                    s->pool, cand[k], &f->spill[j],
-                    (index << 5 | (j + HEDDLE_CELL_NODES)) + 1);
+                ended +=
+                    !deps_add_edge(s->pool, cand[k], &f->spill[j],
+                                   (index << 5 | (j + HEDDLE_CELL_NODES)) + 1);
         }
     }
     if (ended == 0)

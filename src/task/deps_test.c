@@ -206,18 +206,6 @@ static heddle_status sim_close(struct heddle_domain *d, heddle_handle *unit,
     return HEDDLE_OK;
 }
 
-static void sim_check_same_candidates(struct sim *s,
-                                      const struct heddle_access *acc,
-                                      unsigned n, uint32_t m)
-{
-    heddle_ref fast[256];
-
-    CHECK(m <= 256);
-    memcpy(fast, s->slab.cand, m * sizeof(fast[0]));
-    CHECK_EQ(heddle_deps_collect(&s->domain, acc, n), m);
-    CHECK(memcmp(fast, s->slab.cand, m * sizeof(fast[0])) == 0);
-}
-
 /* As core does; on failure nothing is in the graph but perhaps joins. */
 static heddle_status sim_submit(struct sim *s, const struct access *op,
                                 unsigned nops)
@@ -236,13 +224,9 @@ static heddle_status sim_submit(struct sim *s, const struct access *op,
         acc[i] = (struct heddle_access){u, &u->dep, op[i].mode};
         s->is_used[op[i].unit] = true;
     }
-    if (heddle_deps_fast(&s->slab, acc, nops, &m)) {
-        sim_check_same_candidates(s, acc, nops, m);
-    } else {
-        st = heddle_deps_prepare(&s->domain, acc, nops, 0);
-        if (st == HEDDLE_OK)
-            m = heddle_deps_collect(&s->domain, acc, nops);
-    }
+    st = heddle_deps_prepare(&s->domain, acc, nops, 0);
+    if (st == HEDDLE_OK)
+        m = heddle_deps_collect(&s->domain, acc, nops);
     if (st == HEDDLE_OK)
         st = heddle_deps_spill(&s->slab, c, m);
     if (st != HEDDLE_OK) {
@@ -890,10 +874,8 @@ static void engine_submit(struct engine *e, struct heddle_domain *d,
     struct heddle_cell *c = engine_make(e, rng, acc, &nops);
     uint32_t m;
 
-    if (!heddle_deps_fast(&e->slab, acc, nops, &m)) {
-        CHECK_OK(heddle_deps_prepare(d, acc, nops, 0));
-        m = heddle_deps_collect(d, acc, nops);
-    }
+    CHECK_OK(heddle_deps_prepare(d, acc, nops, 0));
+    m = heddle_deps_collect(d, acc, nops);
     CHECK_OK(heddle_deps_spill(&e->slab, c, m));
     heddle_deps_update(d, acc, nops, heddle_cell_ref(c));
     if (m == 0 || heddle_deps_link(&e->slab, c, m))

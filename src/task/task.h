@@ -54,7 +54,7 @@ struct heddle_cell {
     _Atomic uint64_t succ;
 
     union {
-        struct { /* a task */
+        struct {                   /* a task */
             _Atomic int32_t ndeps; /* predecessors that have not ended */
             uint32_t gen;
             uint32_t self;  /* own index */
@@ -74,7 +74,7 @@ struct heddle_cell {
             heddle_handle *op[HEDDLE_CELL_OPERANDS];
             _Alignas(8) unsigned char arg[HEDDLE_CELL_ARG];
         };
-        struct { /* further edges of a task */
+        struct {            /* further edges of a task */
             uint32_t owner; /* index of the waiting task */
             _Atomic uint32_t spill[HEDDLE_SPILL_NODES];
         };
@@ -83,12 +83,13 @@ struct heddle_cell {
             _Atomic uint32_t *is_hungry; /* &slab->is_hungry */
             uint32_t slab_id;
         };
-        struct { /* cells on their way back to the slab */
+        struct {           /* cells on their way back to the slab */
             uint32_t next; /* 1 + index of the next batch, 0: last */
             uint32_t n;
             uint32_t index[HEDDLE_BATCH];
         };
-        unsigned char bytes[120]; /* whatever the engine keeps in a further cell */
+        unsigned char
+            bytes[120]; /* whatever the engine keeps in a further cell */
     };
 };
 
@@ -124,12 +125,12 @@ struct heddle_pool {
 
 struct heddle_slab {
     struct heddle_pool *pool;
-    uint32_t id;        /* number among the slabs of the pool */
-    uint32_t free;      /* 1 + index of the first free cell, 0: none */
-    uint32_t ncells;    /* all */
-    uint32_t in_use;    /* taken and not collected */
-    uint32_t tick;      /* calls since the last collection */
-    heddle_ref *cand;   /* scratch of the dependency pass */
+    uint32_t id;      /* number among the slabs of the pool */
+    uint32_t free;    /* 1 + index of the first free cell, 0: none */
+    uint32_t ncells;  /* all */
+    uint32_t in_use;  /* taken and not collected */
+    uint32_t tick;    /* calls since the last collection */
+    heddle_ref *cand; /* scratch of the dependency pass */
     uint32_t cand_cap;
 
     /* Any thread: 1 + index of the newest returned batch. */
@@ -144,7 +145,7 @@ struct heddle_returns {
         struct heddle_cell *cell; /* holds the batch; NULL: none is begun */
         uint32_t first;           /* its index */
         uint32_t n;
-    } *batch;
+    } * batch;
     uint32_t nslabs;
 };
 
@@ -324,11 +325,6 @@ bool heddle_deps_link(struct heddle_slab *s, struct heddle_cell *c, uint32_t m);
 /* Takes the further cells that m edges need. */
 heddle_status heddle_deps_spill(struct heddle_slab *s, struct heddle_cell *c,
                                 uint32_t m);
-
-/* The fast path of steps 1 and 2 in one, for units without overlaps in the
- * modes R, W and RW. False: use the slow path, nothing was done. */
-bool heddle_deps_fast(struct heddle_slab *s, const struct heddle_access *acc,
-                      unsigned n, uint32_t *m_out);
 
 /* Room for n candidates in slab->cand. */
 heddle_status heddle_deps_reserve(struct heddle_slab *s, size_t n);

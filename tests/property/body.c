@@ -63,8 +63,8 @@ static heddle_handle *child_operand(struct heddle_exec *x,
     CHECK(from != NULL);
     if (op->is_whole)
         return heddle_handle_ref(from);
-    CHECK_OK(heddle_view_box(from, op->rel.first, op->rel.extent, op->rel.step,
-                             &v));
+    CHECK_OK(
+        heddle_view_box(from, op->rel.first, op->rel.extent, op->rel.step, &v));
     if (op->mode == HEDDLE_REDUCE)
         CHECK_OK(heddle_handle_set_sum(v));
     return v;
@@ -232,7 +232,8 @@ static heddle_status part_whole(struct heddle_exec *x, const struct part_arg *a)
     return HEDDLE_OK;
 }
 
-static heddle_status part_split(struct heddle_exec *x, const struct part_arg *a);
+static heddle_status part_split(struct heddle_exec *x,
+                                const struct part_arg *a);
 
 static heddle_status part_run(struct heddle_exec *x)
 {
@@ -265,7 +266,8 @@ static heddle_status part_expand_top(struct heddle_exec *x)
 static int part_wants(struct heddle_exec *x)
 {
     return (int)(prog_mix(heddle_exec_count(x, 0) +
-                          (uintptr_t)heddle_exec_arg_bytes(x)) & 1);
+                          (uintptr_t)heddle_exec_arg_bytes(x)) &
+                 1);
 }
 
 static const heddle_kernel part_recurse = {
@@ -310,11 +312,9 @@ static heddle_status part_split(struct heddle_exec *x, const struct part_arg *a)
         b.origin[d] += offset[d];
         CHECK_OK(heddle_view_box(heddle_exec_operand(x, 0), offset, extent,
                                  NULL, &call.operand[0]));
-        CHECK_OK(heddle_exec_submit(x,
-                                    a->task->shape == SHAPE_DIVIDE
-                                        ? &part_divide
-                                        : &part_recurse,
-                                    &call));
+        CHECK_OK(heddle_exec_submit(
+            x, a->task->shape == SHAPE_DIVIDE ? &part_divide : &part_recurse,
+            &call));
         heddle_handle_unref(call.operand[0]);
     }
     return HEDDLE_OK;
@@ -325,9 +325,8 @@ static heddle_status part_split(struct heddle_exec *x, const struct part_arg *a)
 static void kernel_variants(heddle_kernel *k, enum prog_shape shape,
                             unsigned gang)
 {
-    const struct heddle_variant good = {.device = HEDDLE_DEV_CPU,
-                                        .run = body_run,
-                                        .gang = gang};
+    const struct heddle_variant good = {
+        .device = HEDDLE_DEV_CPU, .run = body_run, .gang = gang};
     struct heddle_variant first = good;
 
     switch (shape) {
@@ -406,9 +405,8 @@ void body_make_call(struct prog_task *t, struct body_call *c, bool has_opts)
     const bool is_short = t->nops <= HEDDLE_CALL_OPERANDS && !t->has_call_modes;
 
     memcpy(t->arg, &t, sizeof(t));
-    c->call = (struct heddle_call){.arg = t->arg,
-                                   .arg_bytes = t->arg_bytes,
-                                   .priority = t->priority};
+    c->call = (struct heddle_call){
+        .arg = t->arg, .arg_bytes = t->arg_bytes, .priority = t->priority};
     for (unsigned i = 0; i < t->nops; i++) {
         c->mode[i] = t->op[i].mode;
         if (is_short)
@@ -420,9 +418,8 @@ void body_make_call(struct prog_task *t, struct body_call *c, bool has_opts)
         c->call.modes = t->has_call_modes ? c->mode : NULL;
     }
     call_options(t, c);
-    if (has_opts &&
-        (t->has_name || t->has_done || t->fail == FAIL_TIMEOUT ||
-         t->shape == SHAPE_RETRY || t->shape == SHAPE_SECOND ||
-         t->nafter > 0 || t->event >= 0 || t->group >= 0))
+    if (has_opts && (t->has_name || t->has_done || t->fail == FAIL_TIMEOUT ||
+                     t->shape == SHAPE_RETRY || t->shape == SHAPE_SECOND ||
+                     t->nafter > 0 || t->event >= 0 || t->group >= 0))
         c->call.opts = &c->opts;
 }

@@ -31,8 +31,7 @@ struct foreign {
 
 static void foreign_sleep(struct foreign *f)
 {
-    const struct timespec ts = {.tv_nsec =
-                                    (long)(prog_mix(f->rng++) % 200000)};
+    const struct timespec ts = {.tv_nsec = (long)(prog_mix(f->rng++) % 200000)};
 
     if (f->rng % 2 == 0)
         nanosleep(&ts, NULL);

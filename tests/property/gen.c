@@ -50,8 +50,8 @@ static struct prog_op *gen_emit(struct gen *g, struct prog_op op)
 
 static void gen_complete(struct gen *g, unsigned i, heddle_status st)
 {
-    gen_emit(g, (struct prog_op){
-                    .kind = OP_COMPLETE, .a = g->open[i], .st = st});
+    gen_emit(g,
+             (struct prog_op){.kind = OP_COMPLETE, .a = g->open[i], .st = st});
     g->open[i] = g->open[--g->nopen];
 }
 
@@ -64,8 +64,8 @@ static void gen_let_go(struct gen *g)
                          ? HEDDLE_ETASK
                          : HEDDLE_OK);
     while (g->nheld > 0)
-        gen_emit(g, (struct prog_op){.kind = OP_RELEASE,
-                                     .a = g->held[--g->nheld]});
+        gen_emit(
+            g, (struct prog_op){.kind = OP_RELEASE, .a = g->held[--g->nheld]});
 }
 
 /* --- data -------------------------------------------------------------------- */
@@ -93,8 +93,8 @@ static void gen_root(struct gen *g)
     u.is_runtime = gen_chance(g, 25);
     u.has_sum = gen_chance(g, 60);
     u.root = (int)g->p->nunits;
-    gen_emit(g, (struct prog_op){.kind = OP_ROOT,
-                                 .a = prog_add_unit(g->p, &u)});
+    gen_emit(g,
+             (struct prog_op){.kind = OP_ROOT, .a = prog_add_unit(g->p, &u)});
 }
 
 static int gen_live_unit(struct gen *g)
@@ -140,8 +140,8 @@ static void gen_view(struct gen *g)
     for (unsigned d = 0; d < u.layout.ndim; d++)
         u.layout.extent[d] = u.rel.extent[d];
     u.has_sum = gen_chance(g, 50);
-    gen_emit(g, (struct prog_op){.kind = OP_VIEW,
-                                 .a = prog_add_unit(g->p, &u)});
+    gen_emit(g,
+             (struct prog_op){.kind = OP_VIEW, .a = prog_add_unit(g->p, &u)});
 }
 
 static bool gen_is_held(const struct gen *g, int unit)
@@ -251,8 +251,7 @@ static void gen_bulk(struct gen *g)
     struct prog_task *t[8], *first = gen_task(g->p, g->o, -1);
     const unsigned n = 2 + (unsigned)prog_below(g->p, 7);
 
-    if (first->nchildren != 0 || first->gang > 1 ||
-        first->fail != FAIL_NONE) {
+    if (first->nchildren != 0 || first->gang > 1 || first->fail != FAIL_NONE) {
         gen_emit_tasks(g, &first, 1);
         return;
     }
@@ -304,8 +303,7 @@ static void gen_doom(struct gen *g, bool is_group)
     if (is_group)
         g->group_ends[group] = true;
     else /* until then later tasks would be cancelled as well */
-        gen_emit(g, (struct prog_op){.kind = OP_WAIT})->want =
-            HEDDLE_ECANCELED;
+        gen_emit(g, (struct prog_op){.kind = OP_WAIT})->want = HEDDLE_ECANCELED;
 }
 
 static void gen_group(struct gen *g)
@@ -603,6 +601,8 @@ struct prog *prog_generate(uint64_t seed, struct oracle **o_out)
         return NULL;
     p->seed = p->rng = seed * 1000003;
     gen_config(p);
+    if (getenv("HEDDLE_OPS") != NULL)
+        p->config.nops = (unsigned)strtoul(getenv("HEDDLE_OPS"), NULL, 0);
     g.o = *o_out = oracle_create(p);
     g.list = &p->main;
     for (unsigned i = 0; i < 4; i++)

@@ -21,7 +21,7 @@ struct task_gen {
     unsigned depth;
     bool in_gang;
     bool in_graph;
-    int next_root;   /* for locals */
+    int next_root; /* for locals */
 };
 
 static bool gen_has(enum prog_feature f)
@@ -289,12 +289,12 @@ static bool gen_operand(struct task_gen *g, struct prog_task *t, int list)
     if (unit < 0)
         return false;
     u = &g->p->unit[unit];
-    *op = (struct prog_operand){.unit = unit,
-                                .root = u->root,
-                                .is_whole = true,
-                                .layout = u->layout,
-                                .mode = gen_mode(g, u->has_sum && !g->in_graph,
-                                                 HEDDLE_RW)};
+    *op = (struct prog_operand){
+        .unit = unit,
+        .root = u->root,
+        .is_whole = true,
+        .layout = u->layout,
+        .mode = gen_mode(g, u->has_sum && !g->in_graph, HEDDLE_RW)};
     if (list >= 0 && u->is_shared && op->mode != HEDDLE_SCRATCH)
         op->mode = u->has_sum && gen_has(WITH_REDUCE) && prog_chance(g->p, 50)
                        ? HEDDLE_REDUCE

@@ -172,8 +172,8 @@ static void live_tasks(struct live *v, const struct prog_op *op)
         CHECK_OK(heddle_submit(v->ctx, op->task[0]->kernel, &calls[0]));
         return;
     }
-    CHECK_OK(heddle_submit_n(v->ctx, op->task[0]->kernel, calls, op->ntasks,
-                             &n));
+    CHECK_OK(
+        heddle_submit_n(v->ctx, op->task[0]->kernel, calls, op->ntasks, &n));
     CHECK_EQ(n, op->ntasks);
 }
 
@@ -186,9 +186,8 @@ static void live_record(struct live *v, int n)
     CHECK_OK(heddle_graph_begin(v->ctx, &v->graph[n]));
     for (unsigned i = 0; i < g->ntasks; i++) {
         struct prog_task *t = g->task[i];
-        struct heddle_task_opts opts = {.size = sizeof(opts),
-                                        .name = "recorded",
-                                        .variant = 2};
+        struct heddle_task_opts opts = {
+            .size = sizeof(opts), .name = "recorded", .variant = 2};
         struct body_call c;
 
         live_call(v, t, &c, false);
@@ -230,8 +229,8 @@ static void live_launch(struct live *v, const struct prog_op *op)
         struct prog_task *t = g->task[l->index[i]];
 
         memcpy(l->arg[i], &t, sizeof(t));
-        arg[i] = (struct heddle_graph_arg){l->index[i], l->arg[i],
-                                           t->arg_bytes};
+        arg[i] =
+            (struct heddle_graph_arg){l->index[i], l->arg[i], t->arg_bytes};
     }
     if (l->passes > 1)
         launch.again = live_again;
@@ -352,8 +351,11 @@ static void live_op(struct live *v, struct prog_op *op)
 
 static void live_list(struct live *v, struct prog_list *l)
 {
-    for (size_t i = 0; i < l->n; i++)
+    for (size_t i = 0; i < l->n; i++) {
+        if (getenv("HEDDLE_VERBOSE") != NULL)
+            prog_print_op(v->p, &l->op[i]);
         live_op(v, &l->op[i]);
+    }
 }
 
 /* --- the end ------------------------------------------------------------------------- */

@@ -75,9 +75,8 @@ static void place_fill_layout(struct place *pl)
 static struct place place_unit(struct oracle *o, int unit)
 {
     const struct prog_unit *u = &o->p->unit[unit];
-    struct place pl = {.store = &o->store[u->root],
-                       .box = u->abs,
-                       .layout = u->layout};
+    struct place pl = {
+        .store = &o->store[u->root], .box = u->abs, .layout = u->layout};
 
     place_fill_layout(&pl);
     return pl;
@@ -135,8 +134,7 @@ static void mark_set(struct oracle *o, const struct place *pl)
         o->mark = realloc(o->mark, o->mark_cap * sizeof(*o->mark));
         CHECK(o->mark != NULL);
     }
-    o->mark[o->nmarks++] =
-        (struct mark){pl->store, pl->box, pl->layout.ndim};
+    o->mark[o->nmarks++] = (struct mark){pl->store, pl->box, pl->layout.ndim};
 }
 
 static void mark_clear(struct oracle *o, const struct place *pl)
@@ -303,8 +301,7 @@ static heddle_status task_children(struct oracle *o, struct prog_task *t,
 }
 
 static heddle_status task_body(struct oracle *o, struct prog_task *t,
-                               const struct place *pl,
-                               const unsigned char *arg)
+                               const struct place *pl, const unsigned char *arg)
 {
     struct mix_mem *mem = calloc(t->nops + 1, sizeof(*mem));
     heddle_status st = HEDDLE_OK, left = HEDDLE_OK;
@@ -342,8 +339,7 @@ static heddle_status task_body(struct oracle *o, struct prog_task *t,
 }
 
 static heddle_status task_exec(struct oracle *o, struct prog_task *t,
-                               const struct place *pl,
-                               const unsigned char *arg)
+                               const struct place *pl, const unsigned char *arg)
 {
     heddle_status st = task_start(o, t, pl);
 
@@ -395,8 +391,7 @@ static bool task_may_fail(const struct prog_task *t)
 bool oracle_predict(struct oracle *o, const struct prog_task *t)
 {
     struct place *pl = task_places(o, t, NULL);
-    const bool ok =
-        task_start(o, t, pl) == HEDDLE_OK && !task_may_fail(t);
+    const bool ok = task_start(o, t, pl) == HEDDLE_OK && !task_may_fail(t);
 
     free(pl);
     return ok;

@@ -45,9 +45,9 @@ struct prog_unit {
     size_t tile[2];              /* a tile of this size; 0: a box */
     bool is_runtime;             /* root: the runtime allocates */
     bool has_sum;
-    bool is_live;                /* while generating: not let go of */
-    bool is_shared;              /* in parallel lists: commutative use only */
-    int owner;                   /* the list that may use it; -1: any */
+    bool is_live;   /* while generating: not let go of */
+    bool is_shared; /* in parallel lists: commutative use only */
+    int owner;      /* the list that may use it; -1: any */
 };
 
 enum prog_fail {
@@ -93,8 +93,8 @@ struct prog_task {
 
     struct prog_task **child;
     unsigned nchildren;
-    uint32_t waits;  /* bit i: wait after child i */
-    bool swallows;   /* a child's failure is not its own */
+    uint32_t waits; /* bit i: wait after child i */
+    bool swallows;  /* a child's failure is not its own */
     struct prog_unit *local;
     unsigned nlocals;
 
@@ -205,7 +205,7 @@ struct prog {
     size_t ntasks, task_cap;
     int nevents, ngroups, ngraphs;
     struct prog_graph graph[8];
-    heddle_kernel *kernel;  /* a table, filled by body.c */
+    heddle_kernel *kernel; /* a table, filled by body.c */
     size_t nkernels;
     void **block; /* memory that goes with the program */
     size_t nblocks, block_cap;
@@ -245,6 +245,8 @@ struct prog_task *prog_add_task(struct prog *p);
 struct prog_op *prog_add_op(struct prog *p, struct prog_list *l,
                             enum prog_kind kind);
 void prog_free(struct prog *p);
+/* For whoever looks for the reason of a failure. */
+void prog_print_op(const struct prog *p, const struct prog_op *op);
 
 bool prog_box_overlap(const struct prog_box *a, const struct prog_box *b,
                       unsigned ndim);

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * exec: what a kernel may ask about its task. Nothing here changes anything.
+ */
+#include "core/core.h"
+
+void *heddle_exec_ptr(struct heddle_exec *x, unsigned i)
+{
+    if (HEDDLE_UNLIKELY(x == NULL || i >= x->nops))
+        return NULL;
+    if (HEDDLE_UNLIKELY(x->slow != NULL) && i < HEDDLE_KERNEL_OPERANDS &&
+        x->slow->ptr[i] != NULL)
+        return x->slow->ptr[i];
+    return heddle_unit_base(x->op[i]);
+}
+
+size_t heddle_exec_count(struct heddle_exec *x, unsigned i)
+{
+    return x == NULL || i >= x->nops ? 0 : x->op[i]->count;
+}
+
+const struct heddle_layout *heddle_exec_layout(struct heddle_exec *x,
+                                               unsigned i)
+{
+    if (x == NULL || i >= x->nops)
+        return NULL;
+    /* Private copies are dense. */
+    return x->mode[i] == HEDDLE_REDUCE || x->mode[i] == HEDDLE_SCRATCH
+               ? &x->op[i]->dense
+               : &x->op[i]->layout;
+}
+
+heddle_handle *heddle_exec_operand(struct heddle_exec *x, unsigned i)
+{
+    return x == NULL || i >= x->nops ? NULL : x->op[i];
+}
+
+unsigned heddle_exec_noperands(struct heddle_exec *x)
+{
+    return x == NULL ? 0 : x->nops;
+}
+
+const void *heddle_exec_arg(struct heddle_exec *x)
+{
+    return heddle_exec_arg_bytes(x) == 0 ? NULL : x->arg;
+}
+
+size_t heddle_exec_arg_bytes(struct heddle_exec *x)
+{
+    if (x == NULL)
+        return 0;
+    return x->arg_bytes == NODE_ARG ? heddle_node_arg_bytes(x) : x->arg_bytes;
+}
+
+void *heddle_exec_scratch(struct heddle_exec *x)
+{
+    return x == NULL || x->slow == NULL ? NULL : x->slow->scratch;
+}
+
+unsigned heddle_exec_worker(struct heddle_exec *x)
+{
+    return x == NULL ? 0 : x->worker->id;
+}
+
+heddle_ctx *heddle_exec_ctx(struct heddle_exec *x)
+{
+    return x == NULL ? NULL : x->ctx;
+}
+
+int heddle_exec_cancelled(struct heddle_exec *x)
+{
+    struct task_ext *ext;
+
+    if (x == NULL)
+        return 0;
+    if (heddle_load_acq(&x->ctx->is_cancelled) != 0)
+        return 1;
+    ext = x->cell != NULL ? heddle_cell_ext(x->ctx, x->cell) : NULL;
+    return ext != NULL && ext->group != NULL &&
+           heddle_load_acq(&ext->group->is_cancelled) != 0;
+}
