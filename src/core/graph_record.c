@@ -43,7 +43,7 @@ heddle_status heddle_graph_begin(heddle_ctx *ctx, heddle_graph **g_out)
         return heddle_fail(ctx, HEDDLE_ENOMEM, "no memory for a graph");
     heddle_object_add(ctx, &g->obj, OBJECT_GRAPH);
     heddle_store_rlx(&g->refs, 1u); /* not shared yet */
-    heddle_map_init(&g->units, &ctx->alloc);
+    heddle_map_init(&g->units, &g->obj.alloc);
     *g_out = g;
     return HEDDLE_OK;
 }

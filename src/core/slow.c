@@ -240,8 +240,8 @@ static heddle_status slow_backup(struct heddle_exec *x)
     for (unsigned i = 0; i < x->nops; i++) {
         void *ptr = heddle_exec_ptr(x, i);
 
-        if ((x->mode[i] & HEDDLE_RW) != HEDDLE_RW &&
-            x->mode[i] != HEDDLE_REDUCE)
+        /* Also what is only written: another operand may read the same data. */
+        if ((x->mode[i] & HEDDLE_W) == 0 && x->mode[i] != HEDDLE_REDUCE)
             continue;
         x->slow->backup[i] = heddle_alloc(&x->ctx->alloc, x->op[i]->bytes);
         if (x->slow->backup[i] == NULL)

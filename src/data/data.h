@@ -129,6 +129,9 @@ struct heddle_handle {
     uint64_t creator;              /* task that made it, 0: none */
     bool is_zombie;                /* without references; ends with reg */
     bool is_ghost;                 /* a view that is gone but for its mark */
+    struct heddle_grid *grid;      /* of a root with views */
+    uint32_t visit;                /* of a view: grid.c */
+    uint32_t root_slot;            /* of a view: its place in the root's list */
     uint32_t nghosts;              /* of a root */
 };
 
@@ -200,6 +203,15 @@ static inline void heddle_unit_settle(heddle_handle *h)
     if (heddle_load_acq(&h->base) != NULL)
         heddle_store_rlx(&h->noverlaps, heddle_unit_noverlaps(h));
 }
+
+/* The views of a root, by place. Registry lock held. fn is called once for each
+ * view that may overlap v, until it fails. */
+heddle_status heddle_grid_add(heddle_handle *v);
+void heddle_grid_remove(heddle_handle *v);
+heddle_status heddle_grid_visit(heddle_handle *v,
+                                heddle_status (*fn)(heddle_handle *v,
+                                                    heddle_handle *near));
+void heddle_grid_destroy(heddle_handle *root);
 
 /* Marks or clears the failure of a unit, and of the units inside of it. */
 void heddle_unit_mark(heddle_handle *h, heddle_status st);

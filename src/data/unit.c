@@ -200,15 +200,29 @@ static void unit_set_noverlaps(heddle_handle *h, uint32_t n)
                      n | (heddle_load_rlx(&h->noverlaps) & HEDDLE_UNIT_LAZY));
 }
 
-/* Removes u from v's list. */
+/* Takes entry i out of v's list. */
+static void unit_forget_at(heddle_handle *v, uint32_t i)
+{
+    const uint32_t n = heddle_unit_noverlaps(v) - 1;
+
+    v->overlap[i] = v->overlap[n];
+    if (v->root == v)
+        v->overlap[i]->root_slot = i;
+    unit_set_noverlaps(v, n);
+}
+
+/* Removes u from v's list. A root's may be long: there the place is known. */
 static void unit_forget(heddle_handle *v, const heddle_handle *u)
 {
     const uint32_t n = heddle_unit_noverlaps(v);
 
+    if (v->root == v) {
+        unit_forget_at(v, u->root_slot);
+        return;
+    }
     for (uint32_t i = 0; i < n; i++)
         if (v->overlap[i] == u) {
-            v->overlap[i] = v->overlap[n - 1];
-            unit_set_noverlaps(v, n - 1);
+            unit_forget_at(v, i);
             return;
         }
 }
@@ -224,29 +238,32 @@ static void unit_remember(heddle_handle *v, heddle_handle *u)
 {
     const uint32_t n = heddle_unit_noverlaps(v);
 
+    if (v->root == v)
+        u->root_slot = n;
     v->overlap[n] = u;
     unit_set_noverlaps(v, n + 1);
+}
+
+static heddle_status unit_meet(heddle_handle *v, heddle_handle *u)
+{
+    if (!heddle_box_overlap(&u->box, &v->box, v->root->layout.ndim))
+        return HEDDLE_OK;
+    HEDDLE_TRY(unit_grow_overlaps(u));
+    HEDDLE_TRY(unit_grow_overlaps(v));
+    unit_remember(u, v);
+    unit_remember(v, u);
+    return HEDDLE_OK;
 }
 
 /* Invariant (1), for a new view. Registry lock held. */
 static heddle_status unit_link(heddle_handle *v)
 {
-    const unsigned ndim = v->root->layout.ndim;
-    heddle_status st = HEDDLE_OK;
+    heddle_status st = unit_meet(v, v->root);
 
-    for (heddle_handle *u = v->reg->units; u != NULL && st == HEDDLE_OK;
-         u = u->next) {
-        if (u->root != v->root || u == v ||
-            !heddle_box_overlap(&u->box, &v->box, ndim))
-            continue;
-        st = unit_grow_overlaps(u);
-        if (st == HEDDLE_OK)
-            st = unit_grow_overlaps(v);
-        if (st == HEDDLE_OK) {
-            unit_remember(u, v);
-            unit_remember(v, u);
-        }
-    }
+    if (st == HEDDLE_OK)
+        st = heddle_grid_visit(v, unit_meet);
+    if (st == HEDDLE_OK)
+        st = heddle_grid_add(v);
     if (st != HEDDLE_OK)
         unit_unlink(v);
     return st;
@@ -374,6 +391,7 @@ heddle_handle *heddle_unit_destroy(heddle_handle *h)
         unit_set_mark(h, 0);
         heddle_mutex_lock(&reg->lock);
         unit_unlink(h);
+        heddle_grid_remove(h);
         if (h->prev != NULL)
             h->prev->next = h->next;
         else
@@ -383,7 +401,9 @@ heddle_handle *heddle_unit_destroy(heddle_handle *h)
         heddle_mutex_unlock(&reg->lock);
     } else {
         unit_unlink(h);
+        heddle_grid_remove(h);
     }
+    heddle_grid_destroy(h);
     heddle_partial_drop(h);
     if (!is_view && h->owns_memory) {
         char *p = heddle_load_acq(&h->base);

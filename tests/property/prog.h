@@ -227,7 +227,8 @@ enum prog_feature {
     WITH_RECURSION = 512,
     WITH_ACQUIRE = 1024,
     WITH_UNREF = 2048,
-    WITH_GROUPS = 4096
+    WITH_GROUPS = 4096,
+    WITH_RETRIES = 8192
 };
 
 unsigned prog_features(void);

@@ -227,7 +227,5 @@ int bench_json_end(struct cli *c, struct heddle_json *j)
     heddle_json_end(j);
     heddle_json_line(j);
     st = heddle_json_finish(j);
-    return st == HEDDLE_OK
-               ? 0
-               : cli_fail(c, "no output: %s", heddle_status_text(st));
+    return st == HEDDLE_OK ? 0 : cli_output_failed(c, st);
 }

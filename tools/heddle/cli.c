@@ -7,6 +7,7 @@
  * Invariants (1) an option is set at most to a value inside its bounds
  *            (2) after an error nothing was printed to c->out
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
@@ -43,6 +44,15 @@ int cli_fail(struct cli *c, const char *fmt, ...)
     say(c, fmt, ap);
     va_end(ap);
     return 1;
+}
+
+int cli_output_failed(struct cli *c, heddle_status st)
+{
+    const int e = errno; /* of the write that failed */
+
+    return cli_fail(c, "the output cannot be written: %s",
+                    st == HEDDLE_EIO && e != 0 ? strerror(e)
+                                               : heddle_status_text(st));
 }
 
 int cli_usage(struct cli *c, const char *prefix, const struct heddle_cmd *cmd)
@@ -191,6 +201,8 @@ static int parse_option(struct cli *c, const char *what, int argc, char **argv,
         c->json = true;
         return 0;
     }
+    if (strncmp(argv[*i], "--json=", 7) == 0)
+        return cli_error(c, "--json takes no value");
     if (o == NULL)
         return cli_error(c, "%s has no option '%.*s', see 'heddle help %.*s'",
                          what, (int)strcspn(argv[*i], "="), argv[*i],

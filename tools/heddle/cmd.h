@@ -19,8 +19,10 @@
 #include <stdio.h>
 
 #include "base/compiler.h"
+#include "heddle/status.h"
 
 struct cli {
+    const char *prog; /* as the user called it, for hints to copy */
     FILE *out, *err;
     bool json;
 };
@@ -45,6 +47,8 @@ int cli_error(struct cli *c, const char *fmt, ...);
 /* The same for anything else that went wrong; returns 1. */
 HEDDLE_PRINTF(2, 3)
 int cli_fail(struct cli *c, const char *fmt, ...);
+/* Results could not be written, as `st` and errno say; returns 1. */
+int cli_output_failed(struct cli *c, heddle_status st);
 /* help and usage of a command, to c->out; returns 0. */
 int cli_usage(struct cli *c, const char *prefix, const struct heddle_cmd *cmd);
 

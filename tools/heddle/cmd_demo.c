@@ -116,7 +116,9 @@ static int demo_contexts(struct demo *d)
         o.model_dir = ""; /* of the check: not worth keeping */
         st = heddle_ctx_create(&o, &d->work);
     }
-    if (st == HEDDLE_EIO && d->why[0] == '\0')
+    if (st == HEDDLE_EIO && d->why[0] != '\0')
+        return cli_fail(d->c, "%s", d->why); /* it names the log */
+    if (st == HEDDLE_EIO)
         return cli_fail(d->c, "the log '%s' cannot be written", d->log);
     if (st != HEDDLE_OK)
         return cli_fail(d->c, "no context can be started: %s",
@@ -230,7 +232,7 @@ static int demo_execute(struct demo *d)
     st = demo_report_read(&d->report, d->log, d->matrix.nt, d->stats.nworkers,
                           d->why, sizeof(d->why));
     if (st != HEDDLE_OK)
-        return cli_fail(d->c, "the log '%s' cannot be read: %s", d->log,
+        return cli_fail(d->c, "the summary needs the log '%s' back: %s", d->log,
                         d->why[0] != '\0' ? d->why : heddle_status_text(st));
     return 0;
 }
@@ -281,8 +283,9 @@ static void print_summary(const struct demo *d)
             100 * gflops(d) / (d->peak * d->stats.nworkers), d->stats.nworkers,
             d->peak);
     fprintf(out,
-            "bound        %s with these task times (all tasks %s, longest "
-            "chain %s): %.1f %% of the best\n",
+            "bound        %s with these task times (work %s, longest chain "
+            "%s)\n"
+            "             that is, %.1f %% of the best possible speed\n",
             ns_text(a, bound_ns(d)), ns_text(b, r->area_ns),
             ns_text(c, r->path_ns), 100 * bound_ns(d) / d->wall_ns);
     fprintf(out, "check        ||A - L L^T|| / (n ||A|| eps) = %.2g: %s\n",
@@ -290,11 +293,11 @@ static void print_summary(const struct demo *d)
     heddle_text_init(&t, a, sizeof(a));
     heddle_text_bytes(&t, r->log_bytes);
     fprintf(out, "trace        %s (%s); look at it with\n", d->log, a);
-    fprintf(out, "  heddle trace info %s\n", d->log);
+    fprintf(out, "  %s trace info %s\n", d->c->prog, d->log);
     fprintf(out,
-            "  heddle trace export %s --format chrome -o demo.json\n"
+            "  %s trace export %s --format chrome -o demo.json\n"
             "  and open demo.json in ui.perfetto.dev or chrome://tracing\n",
-            d->log);
+            d->c->prog, d->log);
 }
 
 static int print_json(const struct demo *d)
@@ -330,9 +333,7 @@ static int print_json(const struct demo *d)
     heddle_json_end(&j);
     heddle_json_line(&j);
     st = heddle_json_finish(&j);
-    return st == HEDDLE_OK
-               ? 0
-               : cli_fail(d->c, "no output: %s", heddle_status_text(st));
+    return st == HEDDLE_OK ? 0 : cli_output_failed(d->c, st);
 }
 
 /* --- the command ---------------------------------------------------------- */

@@ -43,7 +43,9 @@ static void keep_sentence(void *user, enum heddle_severity severity,
 
 static void ask_context(struct info *i)
 {
+    /* Without a log: HEDDLE_LOG_FILE may name one that is to be kept. */
     const struct heddle_ctx_opts opts = {.size = sizeof(opts),
+                                         .log = HEDDLE_OFF,
                                          .model_dir = "",
                                          .message = keep_sentence,
                                          .message_user = i};
@@ -291,9 +293,7 @@ static int info_run(struct cli *c, int argc, char **argv)
         env_table(c->out);
     else
         info_lines(c->out, &i);
-    return st == HEDDLE_OK
-               ? 0
-               : cli_fail(c, "no output: %s", heddle_status_text(st));
+    return st == HEDDLE_OK ? 0 : cli_output_failed(c, st);
 }
 
 const struct heddle_cmd heddle_cmd_info = {

@@ -244,30 +244,19 @@ static heddle_status model_path(struct cli *c, heddle_perf *perf)
 static int model_parse(struct cli *c, int argc, char **argv,
                        struct model_args *a)
 {
-    for (int i = 1; i < argc; i++) {
-        const char *s = argv[i];
+    struct cli_args args = {.max = 2};
+    const struct cli_opt opts[] = {{"--all", CLI_FLAG, &a->all, 0, 0},
+                                   {"--dir", CLI_STRING, &a->dir, 0, 0},
+                                   {0}};
+    const int rc = cli_parse(c, "model", argc, argv, opts, &args);
 
-        if (strcmp(s, "--json") == 0)
-            c->json = true;
-        else if (strcmp(s, "--all") == 0)
-            a->all = true;
-        else if (strcmp(s, "--dir") == 0 && i + 1 < argc)
-            a->dir = argv[++i];
-        else if (strncmp(s, "--dir=", 6) == 0)
-            a->dir = s + 6;
-        else if (strcmp(s, "--dir") == 0)
-            return cli_error(c, "--dir needs a directory");
-        else if (s[0] == '-' && s[1] != '\0')
-            return cli_error(c, "model has no option '%s'", s);
-        else if (a->verb == NULL)
-            a->verb = s;
-        else if (a->kernel == NULL)
-            a->kernel = s;
-        else
-            return cli_error(c, "model does not know what to do with '%s'", s);
-    }
+    if (rc != 0)
+        return rc;
+    a->verb = args.n > 0 ? args.operand[0] : NULL;
+    a->kernel = args.n > 1 ? args.operand[1] : NULL;
     if (a->verb == NULL)
-        return cli_error(c, "model needs one of: list, show, forget, path");
+        return cli_error(c, "model needs one of list, show, forget, path, see "
+                            "'heddle help model'");
     return 0;
 }
 
@@ -315,6 +304,8 @@ static int model_end(struct cli *c, const struct model_args *a,
     if (st == HEDDLE_ENOENT)
         return cli_fail(c, "there are no measurements of '%s' in %s", a->kernel,
                         heddle_perf_get_dir(perf));
+    if (st == HEDDLE_EIO && ferror(c->out))
+        return cli_output_failed(c, st);
     if (st != HEDDLE_OK)
         return cli_fail(c, "%s", why[0] != '\0' ? why : heddle_status_text(st));
     if (nignored > 0)
@@ -334,12 +325,14 @@ static int model_run(struct cli *c, int argc, char **argv)
         rc = model_check(c, &a);
     if (rc != 0)
         return rc;
+    if (a.dir == NULL) /* the folder a context would use */
+        a.dir = getenv("HEDDLE_MODEL_DIR");
     if (a.dir == NULL) {
         heddle_env_cache_dir(dir, sizeof(dir));
         a.dir = dir;
     }
     if (a.dir[0] == '\0')
-        return cli_fail(c, "there is no cache directory here: give one with "
+        return cli_fail(c, "models are in memory only here: name a folder with "
                            "--dir");
     st = heddle_perf_create(NULL, a.dir, &perf);
     if (st != HEDDLE_OK)
@@ -366,7 +359,8 @@ const struct heddle_cmd heddle_cmd_model = {
              "  forget  delete the measurements of one kernel, or of all\n"
              "  path    where the files are\n"
              "\n"
-             "  --dir DIR  use DIR/models instead of the default\n"
+             "  --dir DIR  use DIR/models instead of HEDDLE_MODEL_DIR or the "
+             "default\n"
              "  --json     one JSON object per line\n",
     .run = model_run,
 };

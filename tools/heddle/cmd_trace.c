@@ -8,8 +8,10 @@
  *            line (dump). A log that is not whole is read as far as it goes and
  *            the output says so.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/json.h"
 #include "base/text.h"
@@ -493,10 +495,15 @@ static int export_run(struct cli *c, const heddle_log *log,
 
     flags |= a->deps ? HEDDLE_LOG_EXPORT_DEPS : 0;
     flags |= a->states ? HEDDLE_LOG_EXPORT_STATES : 0;
+    errno = 0;
     st = heddle_log_export(log, a->format, a->file, flags);
-    if (st != HEDDLE_OK)
-        return cli_fail(c, "cannot write '%s': %s", a->file,
-                        heddle_status_text(st));
+    if (st != HEDDLE_OK) {
+        const int e = errno;
+
+        return cli_fail(c, "the file '%s' cannot be written: %s", a->file,
+                        st == HEDDLE_EIO && e != 0 ? strerror(e)
+                                                   : heddle_status_text(st));
+    }
     if (c->json) {
         heddle_json_init_file(&j, c->out);
         heddle_json_object(&j);
@@ -508,7 +515,7 @@ static int export_run(struct cli *c, const heddle_log *log,
         st = heddle_json_finish(&j);
         heddle_json_fini(&j);
     }
-    return st == HEDDLE_OK ? 0 : cli_fail(c, "%s", heddle_status_text(st));
+    return st == HEDDLE_OK ? 0 : cli_output_failed(c, st);
 }
 
 static bool is_format(const char *name)
@@ -519,6 +526,15 @@ static bool is_format(const char *name)
         if (strcmp(f->name, name) == 0)
             return true;
     return false;
+}
+
+/* Two names of one file? Then writing the one would destroy the other. */
+static bool is_same_file(const char *a, const char *b)
+{
+    struct stat sa, sb;
+
+    return stat(a, &sa) == 0 && stat(b, &sb) == 0 && sa.st_dev == sb.st_dev &&
+           sa.st_ino == sb.st_ino;
 }
 
 /* 0, or the exit status of a wrong command line. */
@@ -541,6 +557,12 @@ static int check_args(struct cli *c, const char *verb,
                          "'%s' is not a format of trace export, see 'heddle "
                          "help trace'",
                          a->format);
+    if (strcmp(a->file, "-") == 0)
+        return cli_error(c, "trace export writes a file: give -o a name, or "
+                            "/dev/stdout");
+    if (is_same_file(args->operand[1], a->file))
+        return cli_error(c, "'%s' is the log itself and would be overwritten",
+                         a->file);
     return 0;
 }
 
@@ -566,7 +588,8 @@ static int trace_verb(struct cli *c, const char *verb, const char *path,
     else
         st = dump_run(c, log);
     if (st != HEDDLE_OK)
-        rc = cli_fail(c, "%s", heddle_status_text(st));
+        rc = st == HEDDLE_EIO ? cli_output_failed(c, st)
+                              : cli_fail(c, "%s", heddle_status_text(st));
     /* info has said it already. */
     if (rc == 0 && strcmp(verb, "info") != 0 &&
         heddle_log_get_partial(log)[0] != '\0')
@@ -605,7 +628,7 @@ static int trace_run(struct cli *c, int argc, char **argv)
 
 const struct heddle_cmd heddle_cmd_trace = {
     .name = "trace",
-    .help = "look at the log of a run, or convert it",
+    .help = "looks at the log of a run, or converts it",
     .usage =
         "heddle trace info LOG [--json]\n"
         "heddle trace export LOG --format FORMAT -o FILE [--deps]\n"

@@ -6,7 +6,9 @@
  *            1 it failed, 2 the command line was wrong.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cond.h"
 #include "cmd.h"
@@ -97,10 +99,22 @@ static int dispatch(struct cli *c, int argc, char **argv)
     return cmd->run(c, argc - 1, argv + 1);
 }
 
+/* A standard stream that is closed would become the next file that is opened:
+ * results would go into a log. Reading nothing, failing to write is better. */
+static bool hold_streams(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 &&
+            open("/dev/null", fd == 0 ? O_RDONLY : O_PATH) != fd)
+            return false;
+    return true;
+}
+
 int main(int argc, char **argv)
 {
-    struct cli c = {.out = stdout, .err = stderr};
-    int rc = dispatch(&c, argc, argv);
+    struct cli c = {
+        .prog = argc > 0 ? argv[0] : "heddle", .out = stdout, .err = stderr};
+    int rc = hold_streams() ? dispatch(&c, argc, argv) : 1;
 
     errno = 0;
     if ((fflush(c.out) != 0 || ferror(c.out)) && rc == 0)
