@@ -164,6 +164,7 @@ struct heddle_scope {
     unsigned nops;
     heddle_status body; /* how the parent's function ended */
     bool in_gang;
+    bool is_lent; /* not to be freed */
     struct heddle_domain domain;
     struct heddle_map units; /* unit -> struct scope_unit */
     struct scope_unit *list;
@@ -558,8 +559,8 @@ static inline void heddle_submit_count(heddle_ctx *ctx,
 
 /* --- scope.c ------------------------------------------------------------- */
 
-/* Makes the scope of a task that has none yet. */
-heddle_status heddle_scope_open(struct heddle_exec *x);
+/* Makes `s`, which the caller lends until the task has ended, its scope. */
+void heddle_scope_begin(struct heddle_exec *x, struct heddle_scope *s);
 /* May a child use these operands? Then finds their histories. */
 heddle_status heddle_scope_admit(struct submission *s,
                                  struct heddle_access *acc, unsigned nops);

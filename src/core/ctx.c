@@ -160,6 +160,8 @@ static heddle_status ctx_start_threads(heddle_ctx *ctx,
                                        const struct heddle_ctx_opts *o)
 {
     const bool is_bound = o->bind != HEDDLE_OFF;
+    heddle_status st;
+    char why[96];
 
     for (unsigned i = ctx->helps ? 1 : 0; i < ctx->nworkers; i++) {
         struct worker *w = &ctx->worker[i];
@@ -173,7 +175,13 @@ static heddle_status ctx_start_threads(heddle_ctx *ctx,
         };
 
         snprintf(name, sizeof(name), "heddle-%u", i);
-        HEDDLE_TRY(heddle_thread_create(&w->thread, &t, heddle_worker_main, w));
+        st = heddle_thread_create(&w->thread, &t, heddle_worker_main, w);
+        if (st != HEDDLE_OK) {
+            snprintf(why, sizeof(why),
+                     "worker %u cannot be started with a stack of %zu bytes", i,
+                     t.stack_bytes);
+            return ctx_refuse(o, st, why);
+        }
         w->has_thread = true;
     }
     return HEDDLE_OK;
@@ -240,16 +248,27 @@ static void ctx_configure(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
     ctx_hidden(ctx, &ctx->notice, &hidden_notice);
 }
 
-static heddle_status ctx_check_opts(const struct heddle_ctx_opts *o)
+/* Is every field in its range? `from` says where the values come from. */
+static heddle_status ctx_check_opts(const struct heddle_ctx_opts *o,
+                                    const char *from)
 {
-    HEDDLE_CHECK(o->log_level >= 0 && o->log_level <= HEDDLE_LOG_EXPERT);
-    HEDDLE_CHECK(o->nworkers <= MAX_WORKERS);
-    HEDDLE_CHECK((o->allocator.alloc == NULL) == (o->allocator.free == NULL));
-    HEDDLE_CHECK(
-        (unsigned)o->bind <= HEDDLE_ON && (unsigned)o->helps <= HEDDLE_ON &&
-        (unsigned)o->log <= HEDDLE_ON && (unsigned)o->check <= HEDDLE_ON &&
-        (unsigned)o->models <= HEDDLE_ON);
-    return HEDDLE_OK;
+    const enum heddle_switch sw[] = {o->bind, o->helps, o->log, o->check,
+                                     o->models};
+    char why[128] = "";
+
+    if (o->nworkers > MAX_WORKERS)
+        snprintf(why, sizeof(why), "%s asks for %u workers, the most is %d",
+                 from, o->nworkers, MAX_WORKERS);
+    if (o->log_level < 0 || o->log_level > HEDDLE_LOG_EXPERT)
+        snprintf(why, sizeof(why), "%s asks for log level %d, it is 0 to %d",
+                 from, o->log_level, HEDDLE_LOG_EXPERT);
+    if ((o->allocator.alloc == NULL) != (o->allocator.free == NULL))
+        snprintf(why, sizeof(why), "%s has half an allocator", from);
+    for (size_t i = 0; i < sizeof(sw) / sizeof(sw[0]); i++)
+        if ((unsigned)sw[i] > HEDDLE_ON)
+            snprintf(why, sizeof(why), "%s has a switch that is %d", from,
+                     (int)sw[i]);
+    return why[0] == '\0' ? HEDDLE_OK : ctx_refuse(o, HEDDLE_EINVAL, why);
 }
 
 static void ctx_free(heddle_ctx *ctx);
@@ -270,14 +289,11 @@ heddle_status heddle_ctx_create(const struct heddle_ctx_opts *opts,
         HEDDLE_CHECK(opts->size >= sizeof(o));
         o = *opts;
     }
-    if (ctx_check_opts(&o) != HEDDLE_OK)
-        return ctx_refuse(&o, HEDDLE_EINVAL, "an option is out of range");
+    HEDDLE_TRY(ctx_check_opts(&o, "the caller"));
     st = heddle_env_apply(&o, why, sizeof(why));
     if (st != HEDDLE_OK)
         return ctx_refuse(&o, st, why);
-    if (ctx_check_opts(&o) != HEDDLE_OK)
-        return ctx_refuse(&o, HEDDLE_EINVAL,
-                          "an environment variable is out of range");
+    HEDDLE_TRY(ctx_check_opts(&o, "the environment"));
     if (o.allocator.alloc != NULL)
         a = &o.allocator;
     sched =

@@ -141,6 +141,8 @@ static heddle_status env_set_bytes(void *field, const char *value,
     HEDDLE_TRY(heddle_parse_size(value, total, &v));
     if (v > SIZE_MAX)
         return HEDDLE_EOVERFLOW;
+    if (v == 0)
+        return HEDDLE_EINVAL; /* 0 would mean "not given" */
     *p = (size_t)v;
     return HEDDLE_OK;
 }

@@ -114,6 +114,7 @@ struct graph_run {
     unsigned char *arg;            /* graph.arg, or own */
     uint64_t first_id;
     struct heddle_scope *scope; /* of the launch; the run is its only child */
+    struct heddle_scope own_scope;
     struct graph_run *next;
     int (*again)(void *user, unsigned pass);
     void *again_user;

@@ -181,7 +181,7 @@ static heddle_status launch_run(struct heddle_exec *x)
     if (!run_touch(r))
         return heddle_exec_fail(x, HEDDLE_ENOMEM,
                                 "no memory for the operands of a graph");
-    HEDDLE_TRY(heddle_scope_open(x));
+    heddle_scope_begin(x, &r->own_scope);
     r->scope = x->scope;
     r->is_started = true;
     heddle_add_acqrel(&x->scope->pending, (int64_t)1);

@@ -67,13 +67,10 @@ bool heddle_scope_has(const struct heddle_scope *s,
     return in == s;
 }
 
-heddle_status heddle_scope_open(struct heddle_exec *x)
+void heddle_scope_begin(struct heddle_exec *x, struct heddle_scope *s)
 {
-    struct heddle_scope *s = heddle_zalloc(&x->ctx->alloc, 1, sizeof(*s));
-
-    if (s == NULL)
-        return heddle_refuse(x->ctx, HEDDLE_ENOMEM,
-                             "no memory for a child task");
+    memset(s, 0, sizeof(*s));
+    s->is_lent = true;
     s->ctx = x->ctx;
     s->worker = x->worker;
     s->cell = x->cell;
@@ -95,6 +92,18 @@ heddle_status heddle_scope_open(struct heddle_exec *x)
     for (unsigned i = 0; i < x->nops; i++)
         if (x->mode[i] == HEDDLE_W && heddle_load_acq(&x->ctx->reg.nmarks) != 0)
             heddle_unit_unmark(x->op[i]);
+}
+
+/* The scope of a task that has none yet. */
+static heddle_status scope_open(struct heddle_exec *x)
+{
+    struct heddle_scope *s = heddle_alloc(&x->ctx->alloc, sizeof(*s));
+
+    if (s == NULL)
+        return heddle_refuse(x->ctx, HEDDLE_ENOMEM,
+                             "no memory for a child task");
+    heddle_scope_begin(x, s);
+    s->is_lent = false;
     return HEDDLE_OK;
 }
 
@@ -111,7 +120,8 @@ static void scope_destroy(struct heddle_scope *s)
         heddle_free(&ctx->alloc, u, sizeof(*u));
     }
     heddle_map_fini(&s->units);
-    heddle_free(&ctx->alloc, s, sizeof(*s));
+    if (!s->is_lent)
+        heddle_free(&ctx->alloc, s, sizeof(*s));
 }
 
 /* Invariant (1). */
@@ -251,7 +261,7 @@ static heddle_status scope_submit(struct heddle_exec *x,
     s.sub = &x->worker->sub;
     HEDDLE_TRY(submitter_kinfo(x->ctx, s.sub, kernel, &s.kinfo));
     if (x->scope == NULL)
-        HEDDLE_TRY(heddle_scope_open(x));
+        HEDDLE_TRY(scope_open(x));
     HEDDLE_TRY(scope_check(x, s.kinfo));
     if (x->slow != NULL && x->slow->check != NULL)
         heddle_check_lend(x, false);

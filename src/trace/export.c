@@ -58,7 +58,8 @@ heddle_status heddle_log_export(const heddle_log *log, const char *format,
     f = fopen(path, "we");
     if (f == NULL)
         return HEDDLE_EIO;
-    (void)fstat(fileno(f), &sb);
+    /* Of the name, not of what it leads to: /dev/stdout is not ours to remove. */
+    (void)lstat(path, &sb);
     st = ops->run(log, f, flags);
     if (ferror(f) != 0 && st == HEDDLE_OK)
         st = HEDDLE_EIO;

@@ -48,5 +48,17 @@ if [ -w /dev/full ]; then
     rc=$?
     [ $rc -eq 1 ] || wrong "full disk: exit status $rc"
     grep -q '^heddle: ' err || wrong 'full disk: no sentence'
+    "$heddle" info --json >/dev/full 2>err
+    rc=$?
+    [ $rc -eq 1 ] || wrong "full disk, JSON: exit status $rc"
+    grep -q 'cannot be written: ' err || wrong 'full disk, JSON: no reason'
 fi
+
+# Neither is an output that is closed, and the log does not take its place.
+"$heddle" demo --n 100 --nb 20 --log closed.log >&- 2>err
+rc=$?
+[ $rc -eq 1 ] || wrong "closed output: exit status $rc"
+[ "$(wc -l <err)" -eq 1 ] || wrong 'closed output: not one sentence'
+ok trace info closed.log
+! grep -q '^partial' out || wrong 'closed output: the log is damaged'
 finish

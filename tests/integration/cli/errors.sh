@@ -13,6 +13,7 @@ fails 2 "'nonsense'" help nonsense
 fails 2 'heddle help info' info --nonsense
 fails 2 "'extra'" info extra
 fails 2 'takes no value' info --env=1
+fails 2 'takes no value' info --json=1
 
 fails 2 'heddle help bench' bench
 fails 2 "did you mean 'tasks'" bench task
@@ -58,5 +59,15 @@ fails 1 'no/such/folder' demo --n 64 --log no/such/folder/x
 fails 2 'trace' trace
 fails 2 'model' model
 fails 2 'nonsense' model nonsense
+fails 2 'no option' model list --nonsense
+fails 2 'not empty' model list --dir ''
 fails 1 'nothing.log' trace info nothing.log
+
+# A log is never the output of its own export.
+ok demo --n 64 --log kept.log --no-progress
+ln -s kept.log other.log
+fails 2 'overwritten' trace export kept.log --format chrome -o other.log
+fails 2 '/dev/stdout' trace export kept.log --format chrome -o -
+fails 1 'No such file' trace export kept.log --format chrome -o no/such/file
+ok trace info kept.log
 finish

@@ -28,6 +28,11 @@ holds "{v['name'] for v in r} == set(__import__('re').findall(
 ok info --env
 has '^HEDDLE_SCHED '
 
+# Looking does not touch a log that the environment names.
+echo kept >kept.log
+HEDDLE_LOG_FILE=kept.log ok info
+[ "$(cat kept.log)" = kept ] || wrong 'info wrote a log'
+
 # The environment is part of the defaults, and a bad value is named.
 HEDDLE_WORKERS=1 HEDDLE_SCHED=eager
 export HEDDLE_WORKERS HEDDLE_SCHED

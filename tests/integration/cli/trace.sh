@@ -27,6 +27,9 @@ ok model show gemm
 json 0 model show gemm
 json 1 model path
 holds "r[0]['path'].startswith('$dir/cache')"
+HEDDLE_MODEL_DIR=elsewhere ok model path
+[ "$(cat out)" = elsewhere/models ] || wrong 'HEDDLE_MODEL_DIR is not used'
+HEDDLE_MODEL_DIR='' fails 1 'memory' model list
 ok model forget --all
 ok model list
 ! grep -q gemm out || wrong 'still there'
