@@ -18,6 +18,9 @@ file(RELATIVE_PATH heddle_bin_to_lib
 set(CMAKE_INSTALL_RPATH "$ORIGIN/${heddle_bin_to_lib}")
 
 add_compile_definitions(_GNU_SOURCE HEDDLE_DEBUG=${HEDDLE_DEBUG})
+# No path of the building machine ends up in what is installed.
+add_compile_options("$<$<COMPILE_LANGUAGE:C>:-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=>"
+                    "$<$<COMPILE_LANGUAGE:C>:-ffile-prefix-map=${PROJECT_BINARY_DIR}=.>")
 add_compile_options("$<$<COMPILE_LANGUAGE:C>:\
 -Wall;-Wextra;-Wpedantic;-Wshadow;-Wstrict-prototypes;-Wmissing-prototypes;\
 -Wundef;-Wvla;-Wcast-qual;-fno-semantic-interposition>")

@@ -24,17 +24,13 @@ static const heddle_kernel scale = {
 
 int main(void)
 {
-    double v[1000], a = 2.0;
+    double v[] = {1, 2, 3, 4}, a = 10.0;
     heddle_ctx *ctx = NULL;
     heddle_handle *h = NULL;
-    heddle_status st;
-    int wrong = 0;
+    heddle_status st = heddle_ctx_create(NULL, &ctx);
 
-    for (int i = 0; i < 1000; i++)
-        v[i] = i;
-    st = heddle_ctx_create(NULL, &ctx);
     if (st == HEDDLE_OK)
-        st = heddle_handle_vector(ctx, v, 1000, HEDDLE_F64, &h);
+        st = heddle_handle_vector(ctx, v, 4, HEDDLE_F64, &h);
     if (st == HEDDLE_OK)
         st = heddle_submit(ctx, &scale,
                            &(struct heddle_call){.operand = {h},
@@ -45,9 +41,6 @@ int main(void)
     heddle_handle_unref(h);
     heddle_ctx_destroy(ctx);
 
-    for (int i = 0; i < 1000; i++)
-        wrong += v[i] != 2.0 * i;
-    printf("hello from heddle %s: %s, %d of 1000 wrong\n", heddle_version(),
-           heddle_status_text(st), wrong);
-    return st == HEDDLE_OK && wrong == 0 ? 0 : 1;
+    printf("%s: %g %g %g %g\n", heddle_status_text(st), v[0], v[1], v[2], v[3]);
+    return st == HEDDLE_OK && v[3] == 40.0 ? 0 : 1;
 }

@@ -93,12 +93,15 @@ HEDDLE_API heddle_status heddle_ctx_destroy(heddle_ctx *ctx);
  */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_wait(heddle_ctx *ctx);
 
-/* The same for at most `timeout_ns`; HEDDLE_ETIMEDOUT when tasks remain. */
+/* The same for at most `timeout_ns` (0: no limit); HEDDLE_ETIMEDOUT when tasks
+ * remain. (A task that missed its deadline ends with that status too: then
+ * heddle_ctx_error() names it.) */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_wait_for(heddle_ctx *ctx,
                                                          uint64_t timeout_ns);
 
-/* Every task that has not started ends as cancelled, with its dependents. Tasks
- * submitted after the next heddle_wait() run again. */
+/* Every task that has not started ends as cancelled when its turn comes, with its
+ * dependents: it does not overtake what it waits for. Tasks submitted after the
+ * next heddle_wait() run again. */
 HEDDLE_API heddle_status heddle_ctx_cancel(heddle_ctx *ctx);
 
 /* The sentence behind the failure that the last wait returned, or, when there is

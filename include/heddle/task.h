@@ -89,7 +89,8 @@ struct heddle_task_opts {
         timeout_ns;   /* cancelled (HEDDLE_ETIMEDOUT) if not started by then */
     unsigned retries; /* failed runs repeated, on the next variant if any;
                             operands are put back before each */
-    void (*done)(void *user, heddle_status st); /* called once when it ended */
+    void (*done)(void *user, heddle_status st); /* called once when it ended, by
+                            the thread that ran it; may submit, must not wait */
     void *done_user;
     heddle_event **event_out; /* a new event that completes with the task */
     unsigned variant;         /* 1 + index of the only variant to use; 0: any */
@@ -182,7 +183,8 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status
 heddle_group_create(heddle_ctx *ctx, heddle_group **g_out);
 /* Drops the reference; its tasks go on. NULL is fine. */
 HEDDLE_API void heddle_group_unref(heddle_group *g);
-/* Tasks of the group that have not started end as cancelled, later ones too. */
+/* Tasks of the group that have not started end as cancelled when their turn
+ * comes, later ones too. */
 HEDDLE_API heddle_status heddle_group_cancel(heddle_group *g);
 /* Runs tasks until those of the group have ended. timeout_ns 0: no limit. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_group_wait(heddle_group *g,

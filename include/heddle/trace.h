@@ -37,8 +37,8 @@ enum heddle_log_level {
     HEDDLE_LOG_OFF = -1,
     HEDDLE_LOG_TASKS = 0, /* one record per task, and when a worker sleeps */
     HEDDLE_LOG_GRAPH = 1, /* submissions, dependencies, accesses, states */
-    HEDDLE_LOG_SCHED = 2, /* what the scheduler did */
-    HEDDLE_LOG_EXPERT = 3,
+    HEDDLE_LOG_SCHED = 2, /* reserved for what the scheduler did; now as 1 */
+    HEDDLE_LOG_EXPERT = 3 /* reserved; now as 1 */
 };
 
 /* How an execution ended. */

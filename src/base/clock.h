@@ -35,6 +35,17 @@ static inline uint64_t heddle_clock_ns(void)
     return heddle_clock_read(CLOCK_MONOTONIC);
 }
 
+/* The moment `timeout_ns` from now; 0, which means "no limit", stays 0, and what
+ * is too far away is as far as it gets. */
+static inline uint64_t heddle_deadline_ns(uint64_t timeout_ns)
+{
+    const uint64_t now = heddle_clock_ns();
+
+    if (timeout_ns == 0)
+        return 0;
+    return timeout_ns > UINT64_MAX - now ? UINT64_MAX : now + timeout_ns;
+}
+
 /* CPU time of the calling thread, of the process. */
 static inline uint64_t heddle_clock_thread_ns(void)
 {

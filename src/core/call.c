@@ -114,8 +114,7 @@ static heddle_status submit_apply_opts(heddle_ctx *ctx, struct submission *s,
     e->done_user = o->done_user;
     e->variant = (uint16_t)o->variant;
     e->retries = (uint16_t)(o->retries < UINT16_MAX ? o->retries : UINT16_MAX);
-    if (o->timeout_ns != 0)
-        e->deadline_ns = heddle_clock_ns() + o->timeout_ns;
+    e->deadline_ns = heddle_deadline_ns(o->timeout_ns);
     if (o->nafter > 0) {
         e->after = submit_further(ctx, s->sub, c, o->after,
                                   o->nafter * sizeof(*o->after));

@@ -124,7 +124,8 @@ struct heddle_event {
     uint32_t npreds, pred_cap;
     uint32_t walk; /* last search that came here */
     heddle_event *walk_next;
-    bool is_said; /* manual: completed by hand */
+    bool is_said;    /* manual: completed by hand */
+    bool is_noticed; /* manual: its cell has run; written by that task */
 };
 
 /* The seldom used part of a task; lives in a further cell. */

@@ -309,7 +309,7 @@ heddle_status heddle_ctx_create(const struct heddle_ctx_opts *opts,
     ctx->sched = sched;
     heddle_store_rlx(&ctx->next_id, UINT64_C(1)); /* not shared yet */
     heddle_mutex_init(&ctx->lock, HEDDLE_RANK_LEAF, "context");
-    heddle_mutex_init(&ctx->event_lock, HEDDLE_RANK_CTX, "events");
+    heddle_mutex_init(&ctx->event_lock, HEDDLE_RANK_SCHED, "events");
     heddle_registry_init(&ctx->reg, ctx, &ctx->alloc);
     heddle_clock_init(&ctx->clock);
     st = ctx_start_topo(ctx, &o);
@@ -431,8 +431,7 @@ static bool ctx_quiet(void *arg)
 
 heddle_status heddle_wait_for(heddle_ctx *ctx, uint64_t timeout_ns)
 {
-    const uint64_t deadline =
-        timeout_ns == 0 ? 0 : heddle_clock_ns() + timeout_ns;
+    const uint64_t deadline = heddle_deadline_ns(timeout_ns);
     heddle_status st;
 
     HEDDLE_CHECK(ctx != NULL);

@@ -321,11 +321,12 @@ static bool engine_loop(struct worker *w, stop_fn stop, void *arg,
     bool ok = true;
 
     while (!stop(arg)) {
-        struct heddle_sched_task *t = engine_pop(w);
+        struct heddle_sched_task *t;
 
-        if (t == NULL && heddle_load_rlx(&ctx->gang) != NULL &&
-            heddle_gang_join(w))
+        /* Before anything else: its leader waits, and so may the next gang. */
+        if (heddle_load_rlx(&ctx->gang) != NULL && heddle_gang_join(w))
             continue;
+        t = engine_pop(w);
         if (t == NULL) {
             t = engine_spin(w, &since);
             if (t == NULL && heddle_ticks() - since > ctx->spin_ticks) {
@@ -420,7 +421,11 @@ void heddle_engine_help_own(struct worker *w, stop_fn stop,
                             struct heddle_scope *scope)
 {
     while (!stop(scope)) {
-        struct heddle_sched_task *t = engine_pop_own(w, scope);
+        struct heddle_sched_task *t;
+
+        if (heddle_load_rlx(&w->ctx->gang) != NULL && heddle_gang_join(w))
+            continue;
+        t = engine_pop_own(w, scope);
 
         if (t != NULL) {
             heddle_engine_run(w, t);

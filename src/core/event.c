@@ -77,9 +77,14 @@ static void event_arrive(heddle_event *e, heddle_status st)
 
     if (st < HEDDLE_OK)
         (void)heddle_cas_acqrel(&e->first, &none, (int)st);
-    if (heddle_sub_acqrel(&e->missing, (int64_t)1) == 1)
-        heddle_engine_push_foreign(
-            ctx, &heddle_pool_cell(&ctx->pool, (uint32_t)e->ref)->sched);
+    if (heddle_sub_acqrel(&e->missing, (int64_t)1) != 1)
+        return;
+    /* It is complete now; the notice lets go of the tasks behind it. Release:
+     * what the completing thread wrote; pairs with poll and wait. */
+    heddle_store_rel(&e->status, heddle_load_acq(&e->first));
+    heddle_engine_push_foreign(
+        ctx, &heddle_pool_cell(&ctx->pool, (uint32_t)e->ref)->sched);
+    heddle_ctx_signal(ctx);
 }
 
 static void event_drop_preds(heddle_event *e)
@@ -107,14 +112,27 @@ heddle_event *heddle_event_hold(heddle_event *e)
 
 void heddle_event_drop(heddle_event *e)
 {
-    struct heddle_allocator a;
+    heddle_event *dead = NULL;
 
     if (heddle_sub_acqrel(&e->refs, 1u) != 1)
         return;
-    heddle_object_remove(&e->obj);
-    a = e->obj.alloc;
-    heddle_free(&a, e->pred, e->pred_cap * sizeof(*e->pred));
-    heddle_free(&a, e, sizeof(*e));
+    e->walk_next = NULL;
+    dead = e;
+    while (dead != NULL) { /* a list, not a recursion: chains may be long */
+        struct heddle_allocator a;
+
+        e = dead;
+        dead = e->walk_next;
+        heddle_object_remove(&e->obj);
+        for (uint32_t i = 0; i < e->npreds; i++)
+            if (heddle_sub_acqrel(&e->pred[i]->refs, 1u) == 1) {
+                e->pred[i]->walk_next = dead;
+                dead = e->pred[i];
+            }
+        a = e->obj.alloc;
+        heddle_free(&a, e->pred, e->pred_cap * sizeof(*e->pred));
+        heddle_free(&a, e, sizeof(*e));
+    }
 }
 
 heddle_event *heddle_event_ref(heddle_event *e)
@@ -152,6 +170,7 @@ void heddle_event_finish(heddle_event *e, heddle_status st)
 {
     /* Release: what the task wrote; pairs with poll and wait. */
     heddle_store_rel(&e->status, (int)st);
+    e->is_noticed = true;
     event_drop_preds(e);
     heddle_ctx_signal(e->obj.ctx);
     heddle_event_drop(e);
@@ -301,8 +320,7 @@ static bool event_is_done(void *arg)
 
 heddle_status heddle_event_wait(heddle_event *e, uint64_t timeout_ns)
 {
-    const uint64_t deadline =
-        timeout_ns == 0 ? 0 : heddle_clock_ns() + timeout_ns;
+    const uint64_t deadline = heddle_deadline_ns(timeout_ns);
     struct worker *w;
     bool ok;
 
@@ -364,9 +382,10 @@ void heddle_objects_orphan(heddle_ctx *ctx)
         o->ctx = NULL;
         o->prev = o->next = NULL;
         /* The cell of a manual event goes with the context. */
-        if (o->kind == OBJECT_EVENT && e->is_manual &&
-            heddle_load_acq(&e->status) == HEDDLE_AGAIN) {
-            heddle_store_rel(&e->status, (int)HEDDLE_ECANCELED);
+        if (o->kind == OBJECT_EVENT && e->is_manual && !e->is_noticed) {
+            int again = HEDDLE_AGAIN;
+
+            (void)heddle_cas_acqrel(&e->status, &again, (int)HEDDLE_ECANCELED);
             heddle_event_drop(e);
         }
     }

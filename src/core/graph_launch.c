@@ -19,6 +19,9 @@ void heddle_run_free(struct graph_run *r)
     const heddle_graph *g = r->graph;
     const struct heddle_allocator *a = &g->obj.alloc;
 
+    for (size_t i = 0; r->op != g->op && r->op != NULL && i < g->nops; i++)
+        if (g->rec[i].mode == HEDDLE_SCRATCH && r->op[i] != NULL)
+            heddle_unit_unref(r->op[i]);
     if (r->op != g->op)
         heddle_free(a, r->op, (g->nops + 1) * sizeof(*r->op));
     if (r->arg != g->arg)
@@ -130,8 +133,11 @@ static heddle_status launch_bind(heddle_graph *g, struct graph_run *r,
     r->op = heddle_zalloc(&g->obj.alloc, g->nops + 1, sizeof(*r->op));
     if (r->op == NULL)
         return heddle_fail(g->obj.ctx, HEDDLE_ENOMEM, "no memory for a launch");
-    for (size_t i = 0; i < g->nops; i++)
+    for (size_t i = 0; i < g->nops; i++) {
         r->op[i] = acc[g->rec[i].index].unit;
+        if (g->rec[i].mode == HEDDLE_SCRATCH) /* it has no history */
+            heddle_handle_ref(r->op[i]);
+    }
     return HEDDLE_OK;
 }
 

@@ -149,6 +149,7 @@ static heddle_status graph_check(heddle_graph *g, const struct heddle_kinfo *k,
         return heddle_fail(g->obj.ctx, HEDDLE_ESTATE, "the graph is sealed");
     if ((call->noperands == 0 && nops > HEDDLE_CALL_OPERANDS) ||
         nops > HEDDLE_KERNEL_OPERANDS || (nops > 0 && op == NULL) ||
+        (call->noperands != 0 && call->modes == NULL && nops != k->noperands) ||
         (call->arg == NULL && call->arg_bytes != 0) ||
         call->arg_bytes > UINT32_MAX / 2)
         return heddle_fail(g->obj.ctx, HEDDLE_EINVAL,

@@ -37,13 +37,18 @@ struct heddle_sched_task *heddle_run_start(struct worker *w,
 /* The last sink has ended: another pass, or the end of the launch. */
 static struct heddle_sched_task *run_end(struct worker *w, struct graph_run *r)
 {
+    struct heddle_exec x = {.ctx = w->ctx, .worker = w, .id = r->first_id};
     struct heddle_scope *scope = r->scope;
+    bool goes_on = false;
 
     if (r->again != NULL && heddle_load_acq(&scope->status) == 0 &&
-        heddle_load_rlx(&w->ctx->is_cancelled) == 0 &&
-        r->again(r->again_user, ++r->pass) != 0)
-        return heddle_run_start(w, r);
-    return heddle_scope_child_end(w, scope, NULL);
+        heddle_load_rlx(&w->ctx->is_cancelled) == 0) {
+        heddle_exec_enter(&x); /* a wait in there would be for this launch */
+        goes_on = r->again(r->again_user, ++r->pass) != 0;
+        heddle_exec_leave(&x);
+    }
+    return goes_on ? heddle_run_start(w, r)
+                   : heddle_scope_child_end(w, scope, NULL);
 }
 
 static inline struct heddle_sched_task *

@@ -60,8 +60,7 @@ static bool group_is_done(void *arg)
 
 heddle_status heddle_group_wait(heddle_group *g, uint64_t timeout_ns)
 {
-    const uint64_t deadline =
-        timeout_ns == 0 ? 0 : heddle_clock_ns() + timeout_ns;
+    const uint64_t deadline = heddle_deadline_ns(timeout_ns);
     struct worker *w;
     bool ok;
 

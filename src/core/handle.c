@@ -333,8 +333,13 @@ void heddle_grant_run(struct worker *w, struct heddle_cell *c)
         if (t != NULL)
             heddle_engine_push(w, t);
     }
-    if (fn != NULL)
+    if (fn != NULL) {
+        struct heddle_exec x = {.ctx = ctx, .worker = w};
+
+        heddle_exec_enter(&x); /* it must not wait */
         fn(user, st, st == HEDDLE_OK ? ptr : NULL);
+        heddle_exec_leave(&x);
+    }
 }
 
 static heddle_status grant_submit(heddle_ctx *ctx, struct grant *g)

@@ -210,11 +210,6 @@ static bool scope_needs_lock(const struct heddle_call *call, unsigned nops)
 static heddle_status scope_check(struct heddle_exec *x,
                                  const struct heddle_kinfo *k)
 {
-    if (x->slow != NULL && x->slow->gang != NULL && x->slow->rank != 0)
-        return heddle_refuse(x->ctx, HEDDLE_ESTATE,
-                             "kernel %s: only the first member of a gang may "
-                             "submit",
-                             x->kinfo->kernel->name);
     for (unsigned v = 0; v < k->nvariants && x->scope->in_gang; v++)
         if (k->kernel->variants[v].gang > 1)
             return heddle_refuse(x->ctx, HEDDLE_EINVAL,
@@ -260,6 +255,11 @@ static heddle_status scope_submit(struct heddle_exec *x,
 
     s.sub = &x->worker->sub;
     HEDDLE_TRY(submitter_kinfo(x->ctx, s.sub, kernel, &s.kinfo));
+    if (x->slow != NULL && x->slow->gang != NULL && x->slow->rank != 0)
+        return heddle_refuse(x->ctx, HEDDLE_ESTATE,
+                             "kernel %s: only the first member of a gang may "
+                             "submit",
+                             x->kinfo->kernel->name);
     if (x->scope == NULL)
         HEDDLE_TRY(scope_open(x));
     HEDDLE_TRY(scope_check(x, s.kinfo));

@@ -62,18 +62,23 @@ static heddle_status slow_may_start(struct heddle_exec *x,
 }
 
 /* Private memory for one body: the variant's scratch, then SCRATCH operands. */
-static size_t slow_scratch_bytes(const struct heddle_exec *x)
+static heddle_status slow_scratch_bytes(const struct heddle_exec *x,
+                                        size_t *bytes_out)
 {
     size_t bytes = 0;
 
     for (unsigned v = 0; v < x->kinfo->nvariants; v++)
         if (x->kinfo->kernel->variants[v].scratch_bytes > bytes)
             bytes = x->kinfo->kernel->variants[v].scratch_bytes;
+    if (bytes > SIZE_MAX / 2)
+        return HEDDLE_ENOMEM;
     bytes = (bytes + 63) & ~(size_t)63;
     for (unsigned i = 0; i < x->nops; i++)
-        if (x->mode[i] == HEDDLE_SCRATCH)
-            bytes += (x->op[i]->bytes + 63) & ~(size_t)63;
-    return bytes;
+        if (x->mode[i] == HEDDLE_SCRATCH &&
+            !heddle_add(&bytes, bytes, (x->op[i]->bytes + 63) & ~(size_t)63))
+            return HEDDLE_ENOMEM;
+    *bytes_out = bytes;
+    return HEDDLE_OK;
 }
 
 static heddle_status slow_take_scratch(struct heddle_exec *x, size_t bytes)
@@ -324,7 +329,7 @@ static heddle_status slow_call(struct heddle_exec *x,
 heddle_status heddle_slow_body(struct heddle_exec *x, struct exec_slow *s,
                                const struct task_ext *ext)
 {
-    size_t scratch;
+    size_t scratch = 0;
     heddle_status st;
 
     memset(s, 0, offsetof(struct exec_slow, message) + 1);
@@ -333,8 +338,8 @@ heddle_status heddle_slow_body(struct heddle_exec *x, struct exec_slow *s,
     st = slow_may_start(x, ext);
     if (st != HEDDLE_OK)
         return st;
-    scratch = slow_scratch_bytes(x);
-    if (scratch != 0)
+    st = slow_scratch_bytes(x, &scratch);
+    if (st == HEDDLE_OK && scratch != 0)
         st = slow_take_scratch(x, scratch);
     if (st == HEDDLE_OK)
         st = slow_take_partials(x);
@@ -392,11 +397,17 @@ static void further_free(heddle_ctx *ctx, void *p, size_t bytes)
         heddle_free(&ctx->alloc, p, bytes);
 }
 
-static void ext_finish(heddle_ctx *ctx, struct heddle_cell *c,
-                       struct task_ext *e, heddle_status st)
+static void ext_finish(struct heddle_exec *x, struct task_ext *e,
+                       heddle_status st)
 {
-    if (e->done != NULL)
+    struct heddle_cell *c = x->cell;
+    heddle_ctx *ctx = x->ctx;
+
+    if (e->done != NULL) {
+        heddle_exec_enter(x); /* a wait in there would be for this very task */
         e->done(e->done_user, st);
+        heddle_exec_leave(x);
+    }
     if (e->event != NULL)
         heddle_event_finish(e->event, st);
     if (e->group != NULL)
@@ -433,7 +444,7 @@ heddle_engine_finish(struct worker *w, struct heddle_cell *c, heddle_status st)
     if ((c->flags & TASK_TURNS) != 0)
         heddle_turns_release(&x);
     if (ext != NULL)
-        ext_finish(ctx, c, ext, st);
+        ext_finish(&x, ext, st);
     return heddle_engine_end(w, c);
 }
 

@@ -132,11 +132,21 @@ void heddle_submit_finish(heddle_ctx *ctx, struct submission *s)
         submit_go(ctx, s->ready);
 }
 
+static inline bool plain_is_live(struct heddle_slab *slab, heddle_ref ref,
+                                 bool looks)
+{
+    return looks ? heddle_ref_live(slab, ref) != NULL
+                 : heddle_ref_may_live(slab, ref);
+}
+
 /* What the task waits for, into slab->cand. False: not a plain case. */
 static inline bool plain_collect(heddle_ctx *ctx, const struct heddle_kinfo *k,
                                  heddle_handle *const *op, uint32_t *m_out)
 {
     struct heddle_slab *slab = &ctx->root.slab;
+    /* With one worker the cells are in this core's cache: look at them. With
+     * more they are not: leave it to the one access that adds the edge. */
+    const bool looks = ctx->runs_inline;
     uint32_t m = 0;
 
     for (unsigned i = 0; i < k->noperands; i++) {
@@ -156,12 +166,12 @@ static inline bool plain_collect(heddle_ctx *ctx, const struct heddle_kinfo *k,
                 return false;
         }
         if (k->mode[i] == HEDDLE_R || dep->nmembers == 0) {
-            if (heddle_ref_live(slab, dep->writer) != NULL)
+            if (plain_is_live(slab, dep->writer, looks))
                 slab->cand[m++] = dep->writer;
             continue;
         }
         for (uint32_t r = 0; r < dep->nmembers; r++)
-            if (heddle_ref_live(slab, dep->member[r]) != NULL)
+            if (plain_is_live(slab, dep->member[r], looks))
                 slab->cand[m++] = dep->member[r];
     }
     *m_out = m;

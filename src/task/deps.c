@@ -298,18 +298,20 @@ static bool deps_add_edge(struct heddle_pool *p, heddle_ref ref,
 {
     struct heddle_cell *pred = heddle_pool_cell(p, (uint32_t)ref);
     const uint64_t gen = ref & ~(uint64_t)UINT32_MAX;
-    /* Acquire: when this sees the end, what the task wrote is visible. */
-    uint64_t w = heddle_load_acq(&pred->succ);
+    /* A guess, "it runs and nobody waits for it": the line comes over once, to be
+     * written, instead of twice. */
+    uint64_t w = gen;
 
     for (;;) {
-        if ((w & ~(uint64_t)UINT32_MAX) != gen || (uint32_t)w == HEDDLE_ENDED)
-            return false;
         /* Relaxed: published by the CAS. Atomic for the watchdog's sake. */
         heddle_store_rlx(slot, (uint32_t)w);
         /* Release: publishes the waiting cell; pairs with the exchange at the
-         * end of pred. Acquire on failure: as above. */
-        if (heddle_cas_weak_acqrel(&pred->succ, &w, gen | node))
+         * end of pred. Acquire on failure: when this sees the end, what the task
+         * wrote is visible. */
+        if (heddle_cas_acqrel(&pred->succ, &w, gen | node))
             return true;
+        if ((w & ~(uint64_t)UINT32_MAX) != gen || (uint32_t)w == HEDDLE_ENDED)
+            return false;
     }
 }
 

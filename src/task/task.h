@@ -274,6 +274,20 @@ static inline struct heddle_cell *heddle_ref_live(struct heddle_slab *s,
     return c;
 }
 
+/*
+ * Could the task of `ref` still run? A cheaper question: the cell is not looked
+ * at, so an ended task may be taken for a live one until its cell comes home.
+ * heddle_deps_link() finds out then.
+ */
+static inline bool heddle_ref_may_live(struct heddle_slab *s, heddle_ref ref)
+{
+    const uint32_t index = (uint32_t)ref;
+
+    return ref != 0 &&
+           heddle_pool_chunk(s->pool, index)->gen[index % HEDDLE_CHUNK] ==
+               (uint32_t)(ref >> 32);
+}
+
 /* --- dependencies (deps.c) ------------------------------------------------ */
 
 /* One operand on its way into the history. */

@@ -149,10 +149,16 @@ static void info_lanes(FILE *f, const struct heddle_log_view *v,
             fprintf(f, " %4d", (int)v->lanes[i].cpu);
         else
             fprintf(f, " %4s", "-");
-        fprintf(f, " %10" PRIu64 " %8s %8s %8s %6" PRIu64 "\n", l->ntasks,
-                text_percent(a, ratio(l->busy_ns, m)),
-                text_percent(b, ratio(l->idle_ns, m)),
-                text_percent(c, ratio(l->overhead_ns, m)), v->lanes[i].lost);
+        fprintf(f, " %10" PRIu64, l->ntasks);
+        /* A lane that only submits is not one of the workers. */
+        if (l->ntasks > 0 || v->lanes[i].kind == HEDDLE_LOG_WORKER ||
+            v->lanes[i].kind == HEDDLE_LOG_DEVICE)
+            fprintf(f, " %8s %8s %8s", text_percent(a, ratio(l->busy_ns, m)),
+                    text_percent(b, ratio(l->idle_ns, m)),
+                    text_percent(c, ratio(l->overhead_ns, m)));
+        else
+            fprintf(f, " %8s %8s %8s", "-", "-", "-");
+        fprintf(f, " %6" PRIu64 "\n", v->lanes[i].lost);
     }
 }
 
