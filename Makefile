@@ -51,7 +51,7 @@ bench-peers: all    ## the same streams in StarPU, OpenMP and oneTBB, as ratios
 	@bench/peers/run
 
 install: all        ## install under PREFIX (/usr/local), honours DESTDIR
-	@cmake --install build/release --prefix $(PREFIX)
+	@cmake --install build/release --prefix "$(PREFIX)"
 
 format:             ## clang-format 14 over the sources
 	@scripts/check_format.sh --fix

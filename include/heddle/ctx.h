@@ -89,7 +89,10 @@ HEDDLE_API heddle_status heddle_ctx_destroy(heddle_ctx *ctx);
  * Runs tasks until all that were submitted have ended. Returns HEDDLE_OK or the
  * status of the first task that failed since the last wait.
  *
+ * HEDDLE_EINVAL   ctx is NULL
  * HEDDLE_EDEADLK  called by a task: it would wait for itself
+ * HEDDLE_ENOMEM   no memory to combine a reduction; nothing was waited for
+ * HEDDLE_ECANCELED  nothing failed, but heddle_ctx_cancel() was called
  */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_wait(heddle_ctx *ctx);
 
@@ -101,7 +104,7 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_wait_for(heddle_ctx *ctx,
 
 /* Every task that has not started ends as cancelled when its turn comes, with its
  * dependents: it does not overtake what it waits for. Tasks submitted after the
- * next heddle_wait() run again. */
+ * next heddle_wait() run again. Returns at once. HEDDLE_EINVAL: ctx is NULL. */
 HEDDLE_API heddle_status heddle_ctx_cancel(heddle_ctx *ctx);
 
 /* The sentence behind the failure that the last wait returned, or, when there is
@@ -115,6 +118,7 @@ struct heddle_error {
     char message[320]; /* one sentence */
 };
 
+/* Copies it; set error_out->size before. HEDDLE_EINVAL: NULL or a wrong size. */
 HEDDLE_API heddle_status heddle_ctx_error(heddle_ctx *ctx,
                                           struct heddle_error *error_out);
 
@@ -134,33 +138,43 @@ struct heddle_ctx_stats {
     size_t data_bytes; /* runtime-allocated data now */
 };
 
+/* Copies counters; set out->size before. While tasks run they are of about now.
+ * HEDDLE_EINVAL: NULL, or a wrong size. */
 HEDDLE_API heddle_status heddle_ctx_get_stats(heddle_ctx *ctx,
                                               struct heddle_ctx_stats *out);
 
-/* Writes what the recorder holds to a file (docs/formats/log.md). The context
- * must be idle: HEDDLE_ESTATE when tasks are pending. */
+/*
+ * Writes what the recorder holds to a file (docs/formats/log.md).
+ *
+ * HEDDLE_EINVAL  an argument is NULL
+ * HEDDLE_ESTATE  tasks are pending: the context must be idle
+ * HEDDLE_EIO     the file cannot be written
+ * HEDDLE_ENOMEM  no memory
+ */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_ctx_dump_log(heddle_ctx *ctx,
                                                              const char *path);
 
-/* A named moment in the log. */
+/* A named moment in a log of level 1; the name is copied. HEDDLE_EINVAL: NULL;
+ * HEDDLE_ESTATE: the context is being destroyed. */
 HEDDLE_API heddle_status heddle_mark(heddle_ctx *ctx, const char *name);
 
-/* The environment variables a context reads, for help texts. NULL ends it. */
+/* The environment variables a context reads, for help texts. */
 struct heddle_env_var {
     const char *name;
     const char *value; /* its kind: "integer", "on|off", ... */
     const char *help;
 };
 
+/* A constant array; an entry with the name NULL ends it. */
 HEDDLE_API const struct heddle_env_var *heddle_env_list(void);
 
-/* Names of the built-in schedulers with a line of help each. NULL ends it. */
+/* A built-in scheduler: its name and a line of help, both constant. */
 struct heddle_sched_info {
     const char *name;
     const char *help;
 };
 
-/* The i-th scheduler; HEDDLE_ENOENT past the last one. */
+/* The i-th scheduler; HEDDLE_ENOENT past the last one, HEDDLE_EINVAL: NULL. */
 HEDDLE_API heddle_status heddle_sched_get_info(unsigned i,
                                                struct heddle_sched_info *out);
 

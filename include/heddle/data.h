@@ -11,7 +11,9 @@
  * as if all tasks ran one after another in the order of submission.
  *
  * Threads:  any function may be called from any thread unless it says otherwise.
- * Errors:   functions return heddle_status; on failure nothing has changed.
+ * Errors:   functions return heddle_status; on failure nothing has changed. A
+ *           NULL where it is not allowed is HEDDLE_EINVAL; a handle whose
+ *           context is gone is HEDDLE_ESTATE: it can only be unreffed.
  * Lifetime: memory given by the caller stays the caller's. It must not be
  *           touched between registration and the last unref, except between
  *           acquire and release. unref returns at once: the handle goes when
@@ -47,6 +49,7 @@ enum heddle_dtype {
 
 /* Bytes of one element; 0 for a value that is no type. */
 HEDDLE_API size_t heddle_dtype_bytes(enum heddle_dtype t);
+/* "f64"; "unknown" for a value that is no type. Never NULL. */
 HEDDLE_API const char *heddle_dtype_name(enum heddle_dtype t);
 
 /* How a task touches an operand. */
@@ -84,12 +87,13 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status
 heddle_handle_create(heddle_ctx *ctx, const struct heddle_layout *layout,
                      void *ptr, heddle_handle **h_out);
 
-/* n elements in a row. */
+/* n elements in a row. Statuses as heddle_handle_create(). */
 HEDDLE_API HEDDLE_MUST_USE heddle_status
 heddle_handle_vector(heddle_ctx *ctx, void *ptr, size_t n,
                      enum heddle_dtype dtype, heddle_handle **h_out);
 
-/* m x n, column-major, columns `ld` elements apart (ld >= m; 0: m). */
+/* m x n, column-major, columns `ld` elements apart (ld >= m; 0: m). Statuses as
+ * heddle_handle_create(); HEDDLE_EINVAL also when ld < m. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status
 heddle_handle_matrix(heddle_ctx *ctx, void *ptr, size_t m, size_t n, size_t ld,
                      enum heddle_dtype dtype, heddle_handle **h_out);
@@ -99,23 +103,29 @@ heddle_handle_matrix(heddle_ctx *ctx, void *ptr, size_t m, size_t n, size_t ld,
  * extent[d] of them. step NULL: all 1. A view of a view is allowed. The view
  * keeps `h` alive.
  *
+ * HEDDLE_OK      *view_out is a new reference
  * HEDDLE_EINVAL  it reaches outside of h, or an extent or step is 0
+ * HEDDLE_ENOMEM  no memory for the view
  */
 HEDDLE_API HEDDLE_MUST_USE heddle_status
 heddle_view_box(heddle_handle *h, const size_t *offset, const size_t *extent,
                 const size_t *step, heddle_handle **view_out);
 
-/* Tile (i, j) of a matrix cut into mb x nb tiles; border tiles are smaller. */
+/* Tile (i, j) of a matrix cut into mb x nb tiles; border tiles are smaller.
+ * HEDDLE_EINVAL: not a matrix, mb or nb is 0, no such tile; others as
+ * heddle_view_box(). */
 HEDDLE_API HEDDLE_MUST_USE heddle_status
 heddle_view_tile(heddle_handle *h, size_t i, size_t j, size_t mb, size_t nb,
                  heddle_handle **view_out);
 
+/* One more reference; returns h. */
 HEDDLE_API heddle_handle *heddle_handle_ref(heddle_handle *h);
 
 /* Drops a reference; returns at once. NULL is fine. */
 HEDDLE_API void heddle_handle_unref(heddle_handle *h);
 
-/* A name for messages and the log; copied. Before the first task uses it. */
+/* A name for messages and the log; copied. Before the first task uses it.
+ * HEDDLE_ENOMEM: no memory for the copy. */
 HEDDLE_API heddle_status heddle_handle_set_name(heddle_handle *h,
                                                 const char *name);
 
@@ -131,6 +141,7 @@ struct heddle_reduction {
     void *user;
 };
 
+/* Copies *reduction. HEDDLE_EINVAL: NULL, or a function is missing. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_handle_set_reduction(
     heddle_handle *h, const struct heddle_reduction *reduction);
 
@@ -143,6 +154,9 @@ heddle_handle_set_sum(heddle_handle *h);
  * conflicts has ended; later ones wait for heddle_handle_release(). Modes R, W,
  * RW. *ptr_out is the first element; ptr_out may be NULL.
  *
+ * HEDDLE_OK       held until heddle_handle_release()
+ * HEDDLE_EINVAL   another mode
+ * HEDDLE_ENOMEM   no memory
  * HEDDLE_EDEADLK  called by a task
  * other           the data is marked as failed (R, RW): the failure's status;
  *                 nothing is held then
@@ -151,19 +165,21 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status
 heddle_handle_acquire(heddle_handle *h, enum heddle_mode mode, void **ptr_out);
 
 /* The same without waiting: fn is called once, from any thread, when access is
- * granted (then release it later, anywhere) or refused (then do not). */
+ * granted (then release it later, anywhere) or refused (then do not). When this
+ * call itself fails (HEDDLE_EINVAL, HEDDLE_ENOMEM), fn is not called. */
 typedef void (*heddle_acquired_fn)(void *user, heddle_status st, void *ptr);
 
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_handle_acquire_async(
     heddle_handle *h, enum heddle_mode mode, heddle_acquired_fn fn, void *user);
 
-/* HEDDLE_ESTATE: nothing is acquired on it. */
+/* Ends an acquire; tasks that wait for it may run. HEDDLE_ESTATE: nothing is
+ * acquired on it. */
 HEDDLE_API heddle_status heddle_handle_release(heddle_handle *h);
 
 /* Removes the mark of failure; the data count as valid again. */
 HEDDLE_API heddle_status heddle_handle_restore(heddle_handle *h);
 
-/* Facts, borrowed from the handle. */
+/* Facts, borrowed from the handle; NULL or 0 for NULL. */
 HEDDLE_API const struct heddle_layout *
 heddle_handle_get_layout(const heddle_handle *h);
 HEDDLE_API const char *heddle_handle_get_name(const heddle_handle *h);

@@ -12,6 +12,9 @@
  * launched by several threads at once.
  *
  * Threads:  a graph is recorded by one thread; launches may come from any.
+ * Errors:   functions return heddle_status; on failure nothing has changed, but
+ *           a recording that ran out of memory cannot be sealed any more. NULL
+ *           is HEDDLE_EINVAL; a graph whose context is gone is HEDDLE_ESTATE.
  * Lifetime: a graph keeps the handles it was recorded with.
  */
 #include "heddle/task.h"
@@ -22,20 +25,30 @@ extern "C" {
 
 typedef struct heddle_graph heddle_graph;
 
+/* Starts a recording; *g_out is a new reference. HEDDLE_ENOMEM: no memory. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status
 heddle_graph_begin(heddle_ctx *ctx, heddle_graph **g_out);
 
 /* Records a task. Its index is its place in the order of recording, from 0.
- * Options: only `name` and `variant` of struct heddle_task_opts are allowed. */
+ * Options: only `name` and `variant` of struct heddle_task_opts are allowed.
+ *
+ * HEDDLE_EINVAL     as heddle_submit(); another option; a reduction
+ * HEDDLE_ESTATE     the graph is sealed
+ * HEDDLE_EOVERFLOW  the graph is too large
+ * HEDDLE_ENOMEM     no memory
+ */
 HEDDLE_API HEDDLE_MUST_USE heddle_status
 heddle_graph_submit(heddle_graph *g, const heddle_kernel *kernel,
                     const struct heddle_call *call);
 
-/* Seals it. HEDDLE_ESTATE: sealed already. */
+/* Seals it. HEDDLE_ESTATE: sealed already, or the recording failed.
+ * HEDDLE_ENOMEM: no memory. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_graph_end(heddle_graph *g);
 
+/* Drops the reference; launches go on. NULL is fine. */
 HEDDLE_API void heddle_graph_unref(heddle_graph *g);
 
+/* Tasks and dependencies recorded so far. */
 HEDDLE_API size_t heddle_graph_get_ntasks(const heddle_graph *g);
 HEDDLE_API size_t heddle_graph_get_nedges(const heddle_graph *g);
 
@@ -72,6 +85,7 @@ struct heddle_launch {
  *
  * HEDDLE_ESTATE  the graph is not sealed
  * HEDDLE_EINVAL  a binding of another shape, an unknown task, a wrong size
+ * HEDDLE_ENOMEM  no memory for the launch
  */
 HEDDLE_API HEDDLE_MUST_USE heddle_status
 heddle_graph_launch(heddle_graph *g, const struct heddle_launch *launch);

@@ -119,36 +119,49 @@ struct heddle_call {
  * HEDDLE_EINVAL   no kernel, no name, no variant; an operand is NULL or belongs
  *                 to another context; a mode that is none; a gang larger than
  *                 the context; a reduction on a handle that has none
+ * HEDDLE_ENOVARIANT  opts->variant names none
  * HEDDLE_ENOMEM   no memory for the task
+ * HEDDLE_ESTATE   the context is being destroyed
  */
 HEDDLE_API HEDDLE_MUST_USE heddle_status
 heddle_submit(heddle_ctx *ctx, const heddle_kernel *kernel,
               const struct heddle_call *call);
 
-/* Submits n tasks of one kernel. *n_out (may be NULL): how many were. */
+/* Submits n tasks of one kernel, in order, up to the first that is refused: its
+ * status is returned. *n_out (may be NULL): how many were submitted. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status
 heddle_submit_n(heddle_ctx *ctx, const heddle_kernel *kernel,
                 const struct heddle_call *calls, size_t n, size_t *n_out);
 
 /* --- inside a task ------------------------------------------------------- */
 
-/* First element of operand i; NULL when there is no such operand. */
+/* What is asked is borrowed from the task: valid until its function returns. An
+ * operand that does not exist is NULL or 0. */
+
+/* First element of operand i. */
 HEDDLE_API void *heddle_exec_ptr(struct heddle_exec *x, unsigned i);
 /* Number of its elements. */
 HEDDLE_API size_t heddle_exec_count(struct heddle_exec *x, unsigned i);
+/* Its shape and strides; dense for HEDDLE_REDUCE and HEDDLE_SCRATCH, which get
+ * private memory. */
 HEDDLE_API const struct heddle_layout *heddle_exec_layout(struct heddle_exec *x,
                                                           unsigned i);
+/* Its handle, to make views of it and to submit children on. */
 HEDDLE_API heddle_handle *heddle_exec_operand(struct heddle_exec *x,
                                               unsigned i);
 HEDDLE_API unsigned heddle_exec_noperands(struct heddle_exec *x);
+/* The copy of the argument, and its size; NULL and 0 when there is none. */
 HEDDLE_API const void *heddle_exec_arg(struct heddle_exec *x);
 HEDDLE_API size_t heddle_exec_arg_bytes(struct heddle_exec *x);
-/* The variant's scratch_bytes, aligned to 64; not zeroed. */
+/* The variant's scratch_bytes, aligned to 64, not zeroed, one for all members of
+ * a gang; NULL when it has none. */
 HEDDLE_API void *heddle_exec_scratch(struct heddle_exec *x);
+/* The worker that runs this, from 0, and its context. */
 HEDDLE_API unsigned heddle_exec_worker(struct heddle_exec *x);
 HEDDLE_API heddle_ctx *heddle_exec_ctx(struct heddle_exec *x);
 
-/* This member of a gang, their number, and a barrier among them. */
+/* This member of a gang, their number, and a barrier among them. Alone: 0, 1,
+ * and the barrier returns at once. */
 HEDDLE_API unsigned heddle_exec_gang_rank(struct heddle_exec *x);
 HEDDLE_API unsigned heddle_exec_gang_size(struct heddle_exec *x);
 HEDDLE_API void heddle_exec_gang_barrier(struct heddle_exec *x);
@@ -156,7 +169,8 @@ HEDDLE_API void heddle_exec_gang_barrier(struct heddle_exec *x);
 /* 1 when the task's group or context was cancelled meanwhile. */
 HEDDLE_API int heddle_exec_cancelled(struct heddle_exec *x);
 
-/* The sentence that goes with a failure the function is about to return. */
+/* The sentence that goes with a failure the function is about to return; it is
+ * copied. Returns st. */
 HEDDLE_API heddle_status heddle_exec_fail(struct heddle_exec *x,
                                           heddle_status st,
                                           const char *message);
@@ -173,12 +187,14 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status
 heddle_exec_submit(struct heddle_exec *x, const heddle_kernel *kernel,
                    const struct heddle_call *call);
 
-/* Runs tasks until all children so far have ended; the first failure or OK. */
+/* Runs tasks until all children so far have ended; the first failure of one, or
+ * HEDDLE_OK. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status
 heddle_exec_wait(struct heddle_exec *x);
 
 /* --- groups: cancel and wait for some tasks ------------------------------ */
 
+/* *g_out is a new reference. HEDDLE_EINVAL, HEDDLE_ENOMEM. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status
 heddle_group_create(heddle_ctx *ctx, heddle_group **g_out);
 /* Drops the reference; its tasks go on. NULL is fine. */
@@ -186,28 +202,41 @@ HEDDLE_API void heddle_group_unref(heddle_group *g);
 /* Tasks of the group that have not started end as cancelled when their turn
  * comes, later ones too. */
 HEDDLE_API heddle_status heddle_group_cancel(heddle_group *g);
-/* Runs tasks until those of the group have ended. timeout_ns 0: no limit. */
+/* Runs tasks until those of the group have ended. timeout_ns 0: no limit. The
+ * status of the first that did not end well since the last wait, or HEDDLE_OK.
+ *
+ * HEDDLE_ETIMEDOUT  tasks remain
+ * HEDDLE_ESTATE     the context is gone
+ */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_group_wait(heddle_group *g,
                                                            uint64_t timeout_ns);
 
 /* --- events: wait for one task, or for something outside ----------------- */
 
-/* An event that a thread completes by hand. */
+/* An event that a thread completes by hand; *e_out is a new reference. When the
+ * last reference goes before that, it completes as cancelled.
+ * HEDDLE_EINVAL, HEDDLE_ENOMEM. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status
 heddle_event_create(heddle_ctx *ctx, heddle_event **e_out);
+/* One more reference; returns e. */
 HEDDLE_API heddle_event *heddle_event_ref(heddle_event *e);
+/* Drops a reference. NULL is fine. */
 HEDDLE_API void heddle_event_unref(heddle_event *e);
 /* Completes it; a failure cancels the tasks after it. HEDDLE_ESTATE: it is
- * complete already, or belongs to a task. */
+ * complete already, belongs to a task, or its context is gone. HEDDLE_EINVAL:
+ * st is positive. */
 HEDDLE_API heddle_status heddle_event_complete(heddle_event *e,
                                                heddle_status st);
 /* Makes a hand-completed event complete only after `pred` has as well.
- * HEDDLE_ECYCLE: pred waits, through events and tasks, for e. */
+ * HEDDLE_ECYCLE: pred waits, through events and tasks, for e. HEDDLE_ESTATE: e
+ * is complete, or a task's. HEDDLE_EINVAL: they are of two contexts.
+ * HEDDLE_ENOMEM: no memory. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_event_after(heddle_event *e,
                                                             heddle_event *pred);
 /* HEDDLE_AGAIN: not complete; else how it ended. Never blocks. */
 HEDDLE_API heddle_status heddle_event_poll(heddle_event *e);
-/* Runs tasks until it is complete; then how it ended. timeout_ns 0: no limit. */
+/* Runs tasks until it is complete; then how it ended. timeout_ns 0: no limit.
+ * HEDDLE_ETIMEDOUT: not by then. HEDDLE_ESTATE: the context is gone. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_event_wait(heddle_event *e,
                                                            uint64_t timeout_ns);
 

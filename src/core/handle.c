@@ -173,7 +173,9 @@ void heddle_unit_free(heddle_handle *h)
     heddle_unit_unref(root); /* a view held its root */
 }
 
-/* The last reference is gone. Invariant (2). */
+/* One reference is left, ours. Invariant (2): when nothing in the history runs it
+ * is the end; else the release task inherits the reference and tries again when
+ * its turn comes. (A task that runs may still make views of its operand.) */
 static void handle_retire(heddle_ctx *ctx, heddle_handle *h)
 {
     struct submission s = {
@@ -187,26 +189,31 @@ static void handle_retire(heddle_ctx *ctx, heddle_handle *h)
     is_live = st != HEDDLE_OK || heddle_dep_is_live(&ctx->root.slab, &h->dep);
     if (is_live && st == HEDDLE_OK)
         st = heddle_submit_hidden(ctx, &s, h, HEDDLE_RW, NULL, NULL);
-    heddle_spin_unlock(&ctx->submit_lock);
-    if (!is_live)
-        heddle_unit_free(h);
-    else if (st == HEDDLE_OK)
-        heddle_submit_finish(ctx, &s);
-    else
+    if (st != HEDDLE_OK)
         h->is_zombie =
             true; /* no memory to wait for it: goes with the context */
+    heddle_spin_unlock(&ctx->submit_lock);
+    if (!is_live && heddle_sub_acqrel(&h->refs, 1u) == 1)
+        heddle_unit_free(h);
+    else if (is_live && st == HEDDLE_OK)
+        heddle_submit_finish(ctx, &s);
 }
 
 void heddle_unit_unref(heddle_handle *h)
 {
     heddle_ctx *ctx;
+    uint32_t refs;
 
-    if (h == NULL || heddle_sub_acqrel(&h->refs, 1u) != 1)
+    if (h == NULL)
         return;
+    refs = heddle_load_acq(&h->refs);
+    while (refs > 1)
+        if (heddle_cas_acqrel(&h->refs, &refs, refs - 1))
+            return;
     ctx = handle_ctx(h);
     if (ctx != NULL)
         handle_retire(ctx, h);
-    else
+    else if (heddle_sub_acqrel(&h->refs, 1u) == 1)
         heddle_unit_free(h);
 }
 

@@ -483,7 +483,7 @@ static bool slow_run_hidden(struct worker *w, struct heddle_cell *c,
         /* First end it, so that nothing refers to the unit's history. */
         c->flags &= ~(uint32_t)TASK_NOPS;
         *next_out = heddle_engine_end(w, c);
-        heddle_unit_free(unit);
+        heddle_unit_unref(unit); /* the one it inherited */
         return true;
     }
     if (c->kinfo == &ctx->combine) {

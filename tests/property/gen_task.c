@@ -82,9 +82,10 @@ static bool mode_is_special(enum heddle_mode m)
 }
 
 /* Invariant (1): may operand `op` stand in t at this place? */
-static bool gen_fits(const struct prog *p, const struct prog_task *t,
+static bool gen_fits(const struct task_gen *g, const struct prog_task *t,
                      const struct prog_operand *op)
 {
+    const struct prog_unit *unit = g->p->unit;
     const bool is_private = op->mode == HEDDLE_SCRATCH;
 
     if (t->nops >= PROG_MODES && (is_private || mode_is_special(op->mode)))
@@ -96,11 +97,9 @@ static bool gen_fits(const struct prog *p, const struct prog_task *t,
             (!mode_is_special(q->mode) && !mode_is_special(op->mode)))
             continue;
         /* Units of the program are known; parts of operands are not. */
-        if (op->root >= FIRST_LOCAL_ROOT || !op->is_whole || !q->is_whole)
-            return false;
-        if (op->unit == q->unit ||
-            prog_box_overlap(&p->unit[op->unit].abs, &p->unit[q->unit].abs,
-                             p->unit[op->unit].layout.ndim))
+        if (g->depth > 0 || op->unit == q->unit ||
+            prog_box_overlap(&unit[op->unit].abs, &unit[q->unit].abs,
+                             unit[op->unit].layout.ndim))
             return false;
     }
     return true;
@@ -195,7 +194,8 @@ static bool gen_child_operand(struct task_gen *g, const struct prog_task *t,
         op->root = parent->local[i - parent->nops].root;
         op->layout = parent->local[i - parent->nops].layout;
     }
-    if (outer == HEDDLE_REDUCE || outer == HEDDLE_SCRATCH)
+    if (outer == HEDDLE_REDUCE || outer == HEDDLE_SCRATCH ||
+        (outer == HEDDLE_COMMUTE && g->p->config.has_failures))
         return false;
     if (!op->is_whole) {
         op->rel = gen_box(g->p, &op->layout);
@@ -203,7 +203,10 @@ static bool gen_child_operand(struct task_gen *g, const struct prog_task *t,
     }
     /* A view made for the child can be given a sum. */
     op->mode = gen_mode(g, !op->is_whole, outer);
-    return gen_fits(g->p, t, op);
+    if (outer == HEDDLE_COMMUTE) /* whatever is inside commutes as well */
+        op->mode = op->is_whole || !gen_has(WITH_REDUCE) ? HEDDLE_COMMUTE
+                                                         : HEDDLE_REDUCE;
+    return gen_fits(g, t, op);
 }
 
 static void gen_shape(struct task_gen *g, struct prog_task *t)
@@ -299,7 +302,7 @@ static bool gen_operand(struct task_gen *g, struct prog_task *t, int list)
         op->mode = u->has_sum && gen_has(WITH_REDUCE) && prog_chance(g->p, 50)
                        ? HEDDLE_REDUCE
                        : HEDDLE_COMMUTE;
-    return gen_fits(g->p, t, op);
+    return gen_fits(g, t, op);
 }
 
 static struct prog_task *gen_top(struct task_gen *g, int list)

@@ -204,9 +204,8 @@ static int parse_option(struct cli *c, const char *what, int argc, char **argv,
     if (strncmp(argv[*i], "--json=", 7) == 0)
         return cli_error(c, "--json takes no value");
     if (o == NULL)
-        return cli_error(c, "%s has no option '%.*s', see 'heddle help %.*s'",
-                         what, (int)strcspn(argv[*i], "="), argv[*i],
-                         (int)strcspn(what, " "), what);
+        return cli_error(c, "%s has no option '%.*s', see 'heddle help %s'",
+                         what, (int)strcspn(argv[*i], "="), argv[*i], what);
     if (o->kind == CLI_FLAG && value == NULL) {
         *(bool *)o->out = true;
         return 0;

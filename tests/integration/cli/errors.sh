@@ -18,7 +18,7 @@ fails 2 'takes no value' info --json=1
 fails 2 'heddle help bench' bench
 fails 2 "did you mean 'tasks'" bench task
 fails 2 "'nonsense'" bench nonsense
-fails 2 "no option '--gate'" bench idle --gate
+fails 2 "no option '--gate', see 'heddle help bench idle'" bench idle --gate
 for v in 0 -1 abc '' 1.5 1e6 0x10 ' 5' 99999999999999999999 4097; do
     fails 2 '--workers' bench tasks --workers "$v"
     fails 2 '--workers' bench tasks "--workers=$v"
