@@ -96,6 +96,9 @@ struct heddle_task_opts {
     unsigned variant;         /* 1 + index of the only variant to use; 0: any */
 };
 
+/* A task has at most 255 operands. Of these the first HEDDLE_KERNEL_OPERANDS may
+ * be commutative, reductions or scratch; a task with retries and a recorded task
+ * have no more than that. */
 struct heddle_call {
     heddle_handle *operand[HEDDLE_CALL_OPERANDS];
     const void *arg; /* copied; kernels get it from heddle_exec_arg() */

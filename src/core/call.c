@@ -321,10 +321,14 @@ static HEDDLE_NOINLINE void submit_trace(heddle_ctx *ctx, struct submission *s,
     struct heddle_trace_lane *l = s->sub->lane;
     const heddle_ref *cand = s->sub->slab.cand;
     const struct heddle_task_opts *o = s->call->opts;
+    /* cost() may ask for pointers, which may take the registry's lock: not when
+     * a nested submission holds it. */
+    const float predicted = s->scope == NULL || s->domain->is_blind
+                                ? heddle_slow_predict(ctx, c)
+                                : 0;
 
     heddle_trace_submit(l, c->id, s->kinfo->id, c->prio, heddle_ticks(),
-                        heddle_slow_predict(ctx, c),
-                        s->scope == NULL ? 0 : s->scope->parent_id);
+                        predicted, s->scope == NULL ? 0 : s->scope->parent_id);
     for (unsigned i = 0; i < nops; i++)
         heddle_trace_access(l, c->id, acc[i].unit->id, (uint8_t)acc[i].mode,
                             (uint16_t)i);
@@ -396,8 +400,11 @@ heddle_status heddle_submit_one(heddle_ctx *ctx, struct submission *s)
         HEDDLE_TRY(submit_check_modes(ctx, s, acc, nops));
         s->flags |= TASK_SLOW;
     }
-    if (HEDDLE_UNLIKELY(s->scope != NULL))
+    if (HEDDLE_UNLIKELY(s->scope != NULL)) {
         HEDDLE_TRY(heddle_scope_admit(s, acc, nops));
+        if (s->scope->group != NULL)
+            s->flags |= TASK_SLOW; /* may be cancelled with its parent */
+    }
     n = nops;
     if (HEDDLE_UNLIKELY(s->acc != NULL)) {
         acc = s->acc;

@@ -163,7 +163,8 @@ struct heddle_scope {
     heddle_handle *const *op; /* the parent's operands */
     const enum heddle_mode *mode;
     unsigned nops;
-    heddle_status body; /* how the parent's function ended */
+    heddle_status body;  /* how the parent's function ended */
+    heddle_group *group; /* whose cancellation is theirs too, or NULL */
     bool in_gang;
     bool is_lent; /* not to be freed */
     struct heddle_domain domain;
@@ -200,7 +201,8 @@ struct exec_slow {
     void *backup[HEDDLE_KERNEL_OPERANDS];
     struct gang *gang;
     unsigned rank;
-    void *check; /* the checker's */
+    void *check;     /* the checker's */
+    bool is_skipped; /* the engine decided not to run it */
     char message[200];
 };
 
@@ -296,8 +298,10 @@ struct heddle_ctx {
     _Alignas(HEDDLE_CACHE_LINE) struct heddle_spin master; /* owns slot 0 */
     struct heddle_spin foreign_lock;
     _Atomic uint32_t nwaiters; /* threads that wait for a condition */
-    _Atomic uint32_t signals;  /* futex word of outside threads that sleep */
-    _Atomic uint64_t next_id;  /* task ids, in blocks */
+    _Atomic uint32_t
+        nforeign; /* threads between heddle_foreign_enter and leave */
+    _Atomic uint32_t signals; /* futex word of outside threads that sleep */
+    _Atomic uint64_t next_id; /* task ids, in blocks */
 
     /* gangs */
     struct heddle_spin gang_lock;
@@ -391,6 +395,16 @@ bool heddle_engine_step(struct worker *w);
 void heddle_engine_run(struct worker *w, struct heddle_sched_task *t);
 /* Is the calling thread inside a task of this context? Then its slot. */
 struct worker *heddle_ctx_self(heddle_ctx *ctx);
+/* Around what an outside thread does after it may have let tasks go: the context
+ * does not end in between. */
+static inline void heddle_foreign_enter(heddle_ctx *ctx)
+{
+    heddle_add_acqrel(&ctx->nforeign, 1u);
+}
+static inline void heddle_foreign_leave(heddle_ctx *ctx)
+{
+    heddle_sub_acqrel(&ctx->nforeign, 1u); /* the last access to ctx */
+}
 /* Wakes who waits for a condition that may have become true. */
 void heddle_ctx_signal(heddle_ctx *ctx);
 /* A task became ready. */
@@ -577,6 +591,10 @@ heddle_scope_child_end(struct worker *w, struct heddle_scope *s,
 bool heddle_scope_has(const struct heddle_scope *s,
                       const struct heddle_scope *in);
 
+/* The group of a running task, its own or that of the task it is a child of; NULL:
+ * none. */
+heddle_group *heddle_exec_group(const struct heddle_exec *x);
+
 /* --- gang.c -------------------------------------------------------------- */
 
 heddle_status heddle_gang_run(struct heddle_exec *x, struct exec_slow *s,
@@ -621,6 +639,8 @@ void heddle_objects_orphan(heddle_ctx *ctx);
 /* In heddle_exec.arg_bytes of a node: ask heddle_node_arg_bytes(). */
 #define NODE_ARG UINT32_MAX
 uint32_t heddle_node_arg_bytes(const struct heddle_exec *x);
+/* The group of a node's launch. */
+heddle_group *heddle_node_group(struct heddle_node *n);
 /* The scope that a node's run is a child of. */
 struct heddle_scope *heddle_node_scope(struct heddle_node *n);
 

@@ -327,6 +327,29 @@ heddle_status heddle_ctx_create(const struct heddle_ctx_opts *opts,
     return HEDDLE_OK;
 }
 
+/* --- waiting ---------------------------------------------------------------- */
+
+static bool ctx_quiet(void *arg)
+{
+    return heddle_ctx_is_quiet(arg);
+}
+
+/* What a wait returns; the next one starts afresh. */
+static heddle_status ctx_take_failure(heddle_ctx *ctx)
+{
+    heddle_status st;
+
+    heddle_mutex_lock(&ctx->lock);
+    st = ctx->waited;
+    ctx->waited = HEDDLE_OK;
+    heddle_mutex_unlock(&ctx->lock);
+    if (heddle_load_rlx(&ctx->is_cancelled) != 0) {
+        heddle_store_rlx(&ctx->is_cancelled, 0u);
+        st = st == HEDDLE_OK ? HEDDLE_ECANCELED : st;
+    }
+    return st;
+}
+
 /* --- destruction ------------------------------------------------------------ */
 
 static void ctx_stop(heddle_ctx *ctx)
@@ -405,7 +428,8 @@ heddle_status heddle_ctx_destroy(heddle_ctx *ctx)
     if (heddle_ctx_self(ctx) != NULL)
         return heddle_fail(ctx, HEDDLE_EDEADLK,
                            "a task cannot destroy its context");
-    st = heddle_wait(ctx);
+    (void)heddle_submit_combine(ctx);
+    (void)heddle_ctx_help(ctx, ctx_quiet, ctx, 0);
     heddle_spin_lock(&ctx->submit_lock);
     if (ctx->is_closing || !heddle_ctx_is_quiet(ctx) ||
         heddle_load_acq(&ctx->nwaiters) != 0) {
@@ -415,6 +439,9 @@ heddle_status heddle_ctx_destroy(heddle_ctx *ctx)
     }
     ctx->is_closing = true;
     heddle_spin_unlock(&ctx->submit_lock);
+    while (heddle_load_acq(&ctx->nforeign) != 0)
+        heddle_thread_yield();
+    st = ctx_take_failure(ctx);
     ctx_stop(ctx);
     log = heddle_trace_close(ctx->trace, NULL, 0);
     ctx->trace = NULL;
@@ -422,17 +449,9 @@ heddle_status heddle_ctx_destroy(heddle_ctx *ctx)
     return st != HEDDLE_OK ? st : log;
 }
 
-/* --- waiting ---------------------------------------------------------------- */
-
-static bool ctx_quiet(void *arg)
-{
-    return heddle_ctx_is_quiet(arg);
-}
-
 heddle_status heddle_wait_for(heddle_ctx *ctx, uint64_t timeout_ns)
 {
     const uint64_t deadline = heddle_deadline_ns(timeout_ns);
-    heddle_status st;
 
     HEDDLE_CHECK(ctx != NULL);
     if (heddle_ctx_self(ctx) != NULL)
@@ -444,15 +463,7 @@ heddle_status heddle_wait_for(heddle_ctx *ctx, uint64_t timeout_ns)
                            "no memory to combine a reduction");
     if (!heddle_ctx_help(ctx, ctx_quiet, ctx, deadline))
         return HEDDLE_ETIMEDOUT;
-    heddle_mutex_lock(&ctx->lock);
-    st = ctx->waited;
-    ctx->waited = HEDDLE_OK;
-    heddle_mutex_unlock(&ctx->lock);
-    if (heddle_load_rlx(&ctx->is_cancelled) != 0) {
-        heddle_store_rlx(&ctx->is_cancelled, 0u);
-        st = st == HEDDLE_OK ? HEDDLE_ECANCELED : st;
-    }
-    return st;
+    return ctx_take_failure(ctx);
 }
 
 heddle_status heddle_wait(heddle_ctx *ctx)

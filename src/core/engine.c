@@ -170,6 +170,8 @@ static inline struct heddle_sched_task *engine_run_cell(struct worker *w,
 
 void heddle_engine_run(struct worker *w, struct heddle_sched_task *t)
 {
+    const uint32_t busy = heddle_load_rlx(&w->is_busy);
+
     heddle_store_rlx(&w->is_busy, 1u); /* for heddle_ctx_is_stuck() */
     if (w->last == 0 && heddle_trace_is_on(w->lane, HEDDLE_TRACE_TASK))
         w->last = heddle_ticks();
@@ -177,7 +179,7 @@ void heddle_engine_run(struct worker *w, struct heddle_sched_task *t)
         t = heddle_is_node(t) ? heddle_node_run(w, t)
                               : engine_run_cell(w, heddle_task_cell(t));
     while (t != NULL);
-    heddle_store_rlx(&w->is_busy, (uint32_t)(w->current != NULL));
+    heddle_store_rlx(&w->is_busy, busy);
 }
 
 static struct heddle_sched_task *engine_pop(struct worker *w)
@@ -316,9 +318,12 @@ static bool engine_loop(struct worker *w, stop_fn stop, void *arg,
                         uint64_t deadline_ns, bool is_main)
 {
     heddle_ctx *ctx = w->ctx;
+    const uint32_t busy = heddle_load_rlx(&w->is_busy);
     uint64_t since = 0, quiet = 0;
     unsigned n = 0;
     bool ok = true;
+
+    heddle_store_rlx(&w->is_busy, 0u); /* who waits is not busy */
 
     while (!stop(arg)) {
         struct heddle_sched_task *t;
@@ -354,6 +359,7 @@ static bool engine_loop(struct worker *w, stop_fn stop, void *arg,
     /* Who leaves after a call that it did not answer passes it on. */
     engine_spin_end(w, w->was_woken);
     w->was_woken = false;
+    heddle_store_rlx(&w->is_busy, busy);
     return ok;
 }
 
@@ -589,6 +595,7 @@ void heddle_engine_finish_foreign(heddle_ctx *ctx, struct heddle_cell *c,
     struct worker *w = ctx->foreign;
     struct heddle_sched_task *t;
 
+    heddle_foreign_enter(ctx);
     heddle_spin_lock(&ctx->foreign_lock);
     t = heddle_engine_finish(w, c, st);
     heddle_returns_flush(&w->returns);
@@ -596,4 +603,5 @@ void heddle_engine_finish_foreign(heddle_ctx *ctx, struct heddle_cell *c,
     if (t != NULL)
         heddle_engine_push_foreign(ctx, t);
     heddle_ctx_signal(ctx);
+    heddle_foreign_leave(ctx);
 }

@@ -110,7 +110,7 @@ void heddle_fail_task(struct heddle_exec *x, heddle_status st)
 {
     const char *why = heddle_status_text(st);
 
-    if (st == HEDDLE_ECANCELED)
+    if (st == HEDDLE_ECANCELED && x->slow != NULL && x->slow->is_skipped)
         return; /* a consequence: the cause has its own sentence */
     if (x->slow != NULL && x->slow->message[0] != '\0')
         why = x->slow->message;

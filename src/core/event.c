@@ -22,7 +22,7 @@ static heddle_status event_new(heddle_ctx *ctx, heddle_event **e_out)
     heddle_event *e = heddle_zalloc(&ctx->alloc, 1, sizeof(*e));
 
     if (e == NULL)
-        return heddle_fail(ctx, HEDDLE_ENOMEM, "no memory for an event");
+        return heddle_refuse(ctx, HEDDLE_ENOMEM, "no memory for an event");
     heddle_object_add(ctx, &e->obj, OBJECT_EVENT);
     heddle_store_rlx(&e->refs, 1u); /* not shared yet */
     heddle_store_rlx(&e->users, 1u);
@@ -44,7 +44,11 @@ heddle_status heddle_event_create(heddle_ctx *ctx, heddle_event **e_out)
     heddle_status st;
 
     HEDDLE_CHECK(ctx != NULL && e_out != NULL);
-    HEDDLE_TRY(event_new(ctx, &e));
+    st = event_new(ctx, &e);
+    if (st != HEDDLE_OK) {
+        heddle_tell(ctx);
+        return st;
+    }
     e->is_manual = true;
     heddle_store_rlx(&e->missing, (int64_t)1);
     st = heddle_submit_lock(ctx);
@@ -77,14 +81,18 @@ static void event_arrive(heddle_event *e, heddle_status st)
 
     if (st < HEDDLE_OK)
         (void)heddle_cas_acqrel(&e->first, &none, (int)st);
-    if (heddle_sub_acqrel(&e->missing, (int64_t)1) != 1)
+    heddle_foreign_enter(ctx);
+    if (heddle_sub_acqrel(&e->missing, (int64_t)1) != 1) {
+        heddle_foreign_leave(ctx);
         return;
+    }
     /* It is complete now; the notice lets go of the tasks behind it. Release:
      * what the completing thread wrote; pairs with poll and wait. */
     heddle_store_rel(&e->status, heddle_load_acq(&e->first));
     heddle_engine_push_foreign(
         ctx, &heddle_pool_cell(&ctx->pool, (uint32_t)e->ref)->sched);
     heddle_ctx_signal(ctx);
+    heddle_foreign_leave(ctx);
 }
 
 static void event_drop_preds(heddle_event *e)

@@ -67,15 +67,28 @@ heddle_ctx *heddle_exec_ctx(struct heddle_exec *x)
     return x == NULL ? NULL : x->ctx;
 }
 
-int heddle_exec_cancelled(struct heddle_exec *x)
+heddle_group *heddle_exec_group(const struct heddle_exec *x)
 {
     struct task_ext *ext;
+
+    if (x->node != NULL)
+        return heddle_node_group(x->node);
+    if (x->cell == NULL)
+        return NULL;
+    ext = heddle_cell_ext(x->ctx, x->cell);
+    if (ext != NULL && ext->group != NULL)
+        return ext->group;
+    return x->cell->scope != NULL ? x->cell->scope->group : NULL;
+}
+
+int heddle_exec_cancelled(struct heddle_exec *x)
+{
+    heddle_group *group;
 
     if (x == NULL)
         return 0;
     if (heddle_load_acq(&x->ctx->is_cancelled) != 0)
         return 1;
-    ext = x->cell != NULL ? heddle_cell_ext(x->ctx, x->cell) : NULL;
-    return ext != NULL && ext->group != NULL &&
-           heddle_load_acq(&ext->group->is_cancelled) != 0;
+    group = heddle_exec_group(x);
+    return group != NULL && heddle_load_acq(&group->is_cancelled) != 0;
 }

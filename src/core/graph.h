@@ -120,6 +120,7 @@ struct graph_run {
     void *again_user;
     unsigned pass;
     bool is_started;
+    heddle_group *group;          /* of the launch, which holds it */
     struct heddle_task_opts opts; /* of the launch, with our `done` */
     void (*done)(void *user, heddle_status st); /* the caller's */
     void *done_user;

@@ -300,6 +300,7 @@ heddle_status heddle_graph_launch(heddle_graph *g,
         r->opts = (struct heddle_task_opts){.size = sizeof(r->opts)};
         if (l->opts != NULL)
             r->opts = *l->opts;
+        r->group = r->opts.group;
         r->done = r->opts.done;
         r->done_user = r->opts.done_user;
         r->opts.done = launch_done;

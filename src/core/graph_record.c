@@ -24,7 +24,8 @@ static heddle_status graph_grow(heddle_graph *g, void *array, size_t *cap,
         n *= 2;
     bigger = heddle_zalloc(&g->obj.alloc, n, elem);
     if (bigger == NULL)
-        return heddle_fail(g->obj.ctx, HEDDLE_ENOMEM, "no memory for a graph");
+        return heddle_refuse(g->obj.ctx, HEDDLE_ENOMEM,
+                             "no memory for a graph");
     if (*cap != 0)
         memcpy(bigger, *p, *cap * elem);
     heddle_free(&g->obj.alloc, *p, *cap * elem);
@@ -58,8 +59,8 @@ static heddle_status graph_unit_get(heddle_graph *g, heddle_handle *h,
         if (u == NULL ||
             heddle_map_put_ptr(&g->units, (uintptr_t)h, u) != HEDDLE_OK) {
             heddle_free(&g->obj.alloc, u, sizeof(*u));
-            return heddle_fail(g->obj.ctx, HEDDLE_ENOMEM,
-                               "no memory for a graph");
+            return heddle_refuse(g->obj.ctx, HEDDLE_ENOMEM,
+                                 "no memory for a graph");
         }
         u->unit = heddle_handle_ref(h);
         u->index = g->nunits++;
@@ -208,7 +209,7 @@ static heddle_status graph_operands(heddle_graph *g, heddle_handle *const *op,
     return st;
 }
 
-heddle_status heddle_graph_submit(heddle_graph *g, const heddle_kernel *kernel,
+static heddle_status graph_submit(heddle_graph *g, const heddle_kernel *kernel,
                                   const struct heddle_call *call)
 {
     static const struct heddle_call nothing = {.arg = NULL};
@@ -221,16 +222,9 @@ heddle_status heddle_graph_submit(heddle_graph *g, const heddle_kernel *kernel,
     size_t edges, ops, arg;
     heddle_status st;
 
-    HEDDLE_CHECK(g != NULL);
-    if (g->obj.ctx == NULL)
-        return HEDDLE_ESTATE;
     if (call == NULL)
         call = &nothing;
-    st = heddle_kinfo_get(g->obj.ctx, kernel, &k);
-    if (st != HEDDLE_OK) {
-        heddle_tell(g->obj.ctx);
-        return st;
-    }
+    HEDDLE_TRY(heddle_kinfo_get(g->obj.ctx, kernel, &k));
     nops = call->noperands != 0 ? call->noperands : k->noperands;
     HEDDLE_TRY(graph_check(g, k, call, nops));
     op = call->noperands != 0 ? call->operands : call->operand;
@@ -276,6 +270,20 @@ heddle_status heddle_graph_submit(heddle_graph *g, const heddle_kernel *kernel,
     g->cold[g->ntasks] = cold;
     g->task[g->ntasks++] = t;
     return HEDDLE_OK;
+}
+
+heddle_status heddle_graph_submit(heddle_graph *g, const heddle_kernel *kernel,
+                                  const struct heddle_call *call)
+{
+    heddle_status st;
+
+    HEDDLE_CHECK(g != NULL);
+    if (g->obj.ctx == NULL)
+        return HEDDLE_ESTATE;
+    st = graph_submit(g, kernel, call);
+    if (st != HEDDLE_OK)
+        heddle_tell(g->obj.ctx);
+    return st;
 }
 
 /* --- sealing ---------------------------------------------------------------- */

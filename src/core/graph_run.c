@@ -34,6 +34,11 @@ struct heddle_sched_task *heddle_run_start(struct worker *w,
     return keep;
 }
 
+static inline bool run_is_cancelled(const struct graph_run *r)
+{
+    return r->group != NULL && heddle_load_acq(&r->group->is_cancelled) != 0;
+}
+
 /* The last sink has ended: another pass, or the end of the launch. */
 static struct heddle_sched_task *run_end(struct worker *w, struct graph_run *r)
 {
@@ -42,7 +47,7 @@ static struct heddle_sched_task *run_end(struct worker *w, struct graph_run *r)
     bool goes_on = false;
 
     if (r->again != NULL && heddle_load_acq(&scope->status) == 0 &&
-        heddle_load_rlx(&w->ctx->is_cancelled) == 0) {
+        heddle_load_rlx(&w->ctx->is_cancelled) == 0 && !run_is_cancelled(r)) {
         heddle_exec_enter(&x); /* a wait in there would be for this launch */
         goes_on = r->again(r->again_user, ++r->pass) != 0;
         heddle_exec_leave(&x);
@@ -178,7 +183,7 @@ struct heddle_sched_task *heddle_node_run(struct worker *w,
 
     heddle_store_rlx(&n->ndeps, t->ndeps); /* invariant (4) */
     node_exec(w, n, r, t, &x);
-    if (HEDDLE_UNLIKELY((t->info & GRAPH_SLOW) != 0 ||
+    if (HEDDLE_UNLIKELY((t->info & GRAPH_SLOW) != 0 || run_is_cancelled(r) ||
                         heddle_load_rlx(&ctx->is_cancelled) != 0 ||
                         heddle_load_rlx(&ctx->reg.nmarks) != 0))
         return node_run_slow(&x, start);
@@ -196,6 +201,11 @@ struct heddle_sched_task *heddle_node_run(struct worker *w,
         w->last = now;
     }
     return node_release(w, r, t);
+}
+
+heddle_group *heddle_node_group(struct heddle_node *n)
+{
+    return node_run_of(n)->group;
 }
 
 struct heddle_scope *heddle_node_scope(struct heddle_node *n)

@@ -270,21 +270,22 @@ heddle_status heddle_handle_restore(heddle_handle *h)
 /* --- acquire and release --------------------------------------------------- */
 
 struct grant {
-    struct grant *next; /* open grants of the unit */
+    struct grant *next;    /* open grants of the unit */
+    _Atomic uint32_t refs; /* the list's (or the decision's), and the waiter's
+                              (or, when nobody waits, heddle_grant_run()'s) */
     heddle_handle *unit;
     struct heddle_cell *cell;
     enum heddle_mode mode;
-    heddle_acquired_fn fn;
+    heddle_acquired_fn fn; /* NULL: somebody waits */
     void *user;
-    /* of a caller that waits: */
     _Atomic int status; /* HEDDLE_AGAIN until granted or refused */
     void *ptr;
-    bool is_async;
 };
 
-static void grant_free(heddle_ctx *ctx, struct grant *g)
+static void grant_drop(heddle_ctx *ctx, struct grant *g)
 {
-    heddle_free(&ctx->alloc, g, sizeof(*g));
+    if (heddle_sub_acqrel(&g->refs, 1u) == 1)
+        heddle_free(&ctx->alloc, g, sizeof(*g));
 }
 
 void heddle_grants_drop(heddle_ctx *ctx)
@@ -294,59 +295,81 @@ void heddle_grants_drop(heddle_ctx *ctx)
             struct grant *g = h->extra.acquired;
 
             h->extra.acquired = g->next;
-            grant_free(ctx, g);
+            grant_drop(ctx, g);
         }
+}
+
+/* The callback of an asynchronous acquire; it must not wait. */
+static void grant_call(struct worker *w, heddle_acquired_fn fn, void *user,
+                       heddle_status st, void *ptr)
+{
+    struct heddle_exec x = {.ctx = w->ctx, .worker = w};
+
+    heddle_exec_enter(&x);
+    fn(user, st, st == HEDDLE_OK ? ptr : NULL);
+    heddle_exec_leave(&x);
+}
+
+/* It is listed, told, and counted as done: heddle_wait() waits for the grant and
+ * its callback, not for the release. */
+static void grant_give(struct worker *w, struct heddle_cell *c, struct grant *g)
+{
+    struct heddle_extra *e = &g->unit->extra;
+    const heddle_acquired_fn fn = g->fn;
+    void *user = g->user, *ptr = g->ptr;
+
+    c->flags |= TASK_LOOSE;
+    heddle_spin_lock(&e->lock);
+    g->next = e->acquired;
+    e->acquired = g;
+    heddle_spin_unlock(&e->lock);
+    /* From here on the cell may end, and g is ours by its second reference. */
+    if (fn != NULL) {
+        grant_drop(w->ctx, g);
+        grant_call(w, fn, user, HEDDLE_OK, ptr);
+    }
+    heddle_store_rel(&w->done, heddle_load_rlx(&w->done) + 1);
+    if (fn == NULL) /* release: ptr, and what tasks wrote */
+        heddle_store_rel(&g->status, (int)HEDDLE_OK);
+    heddle_ctx_signal(w->ctx);
+}
+
+static void grant_refuse(struct worker *w, struct heddle_cell *c,
+                         struct grant *g, heddle_status st)
+{
+    const heddle_acquired_fn fn = g->fn;
+    struct heddle_sched_task *t;
+
+    if (fn != NULL)
+        grant_call(w, fn, g->user, st, NULL);
+    else
+        grant_drop(w->ctx, g); /* the waiter has the other one */
+    if (fn == NULL)
+        heddle_store_rel(&g->status, (int)st);
+    else
+        heddle_free(&w->ctx->alloc, g, sizeof(*g));
+    c->flags &= ~(uint32_t)TASK_NOPS; /* it ends without having written */
+    t = heddle_engine_finish(w, c, HEDDLE_OK);
+    if (t != NULL)
+        heddle_engine_push(w, t);
+    heddle_ctx_signal(w->ctx);
 }
 
 void heddle_grant_run(struct worker *w, struct heddle_cell *c)
 {
-    heddle_ctx *ctx = w->ctx;
-    heddle_acquired_fn fn;
     heddle_status st = HEDDLE_OK;
     struct grant *g;
-    void *ptr, *user;
 
     memcpy(&g, c->arg, sizeof(g));
     if ((g->mode & HEDDLE_R) != 0)
         st = heddle_unit_marked(g->unit);
-    ptr = heddle_unit_base(g->unit);
-    if (st == HEDDLE_OK && ptr == NULL)
+    g->ptr = heddle_unit_base(g->unit);
+    if (st == HEDDLE_OK && g->ptr == NULL)
         st = HEDDLE_ENOMEM;
-    g->ptr = ptr;
-    fn = g->is_async ? g->fn : NULL;
-    user = g->user;
-    if (st == HEDDLE_OK) {
-        /* heddle_wait() waits for the grant, not for the release. */
-        c->flags |= TASK_LOOSE;
-        heddle_spin_lock(&g->unit->extra.lock);
-        g->next = g->unit->extra.acquired;
-        g->unit->extra.acquired = g;
-        heddle_spin_unlock(&g->unit->extra.lock);
-        heddle_store_rel(&w->done, heddle_load_rlx(&w->done) + 1);
-    }
-    if (!g->is_async) {
-        /* Release: ptr and what tasks wrote; the waiter may free g now if it
-         * was refused. */
-        heddle_store_rel(&g->status, (int)st);
-        heddle_ctx_signal(ctx);
-    } else if (st != HEDDLE_OK) {
-        grant_free(ctx, g);
-    }
-    if (st != HEDDLE_OK) { /* refused: it ends without having written */
-        struct heddle_sched_task *t;
-
-        c->flags &= ~(uint32_t)TASK_NOPS;
-        t = heddle_engine_finish(w, c, HEDDLE_OK);
-        if (t != NULL)
-            heddle_engine_push(w, t);
-    }
-    if (fn != NULL) {
-        struct heddle_exec x = {.ctx = ctx, .worker = w};
-
-        heddle_exec_enter(&x); /* it must not wait */
-        fn(user, st, st == HEDDLE_OK ? ptr : NULL);
-        heddle_exec_leave(&x);
-    }
+    if (st == HEDDLE_OK)
+        grant_give(w, c, g);
+    else
+        grant_refuse(w, c, g, st);
 }
 
 static heddle_status grant_submit(heddle_ctx *ctx, struct grant *g)
@@ -385,6 +408,7 @@ static heddle_status grant_new(heddle_handle *h, enum heddle_mode mode,
     g->unit = h;
     g->mode = mode;
     heddle_store_rlx(&g->status, (int)HEDDLE_AGAIN); /* not shared yet */
+    heddle_store_rlx(&g->refs, 2u);
     *g_out = g;
     return HEDDLE_OK;
 }
@@ -412,18 +436,15 @@ heddle_status heddle_handle_acquire(heddle_handle *h, enum heddle_mode mode,
     HEDDLE_TRY(grant_new(h, mode, &g));
     st = grant_submit(ctx, g);
     if (st != HEDDLE_OK) {
-        grant_free(ctx, g);
+        heddle_free(&ctx->alloc, g, sizeof(*g));
         return st;
     }
     (void)heddle_ctx_help(ctx, grant_is_decided, g, 0);
     st = (heddle_status)heddle_load_acq(&g->status);
-    if (st != HEDDLE_OK) {
-        grant_free(ctx, g);
-        return st;
-    }
-    if (ptr_out != NULL)
+    if (st == HEDDLE_OK && ptr_out != NULL)
         *ptr_out = g->ptr;
-    return HEDDLE_OK;
+    grant_drop(ctx, g);
+    return st;
 }
 
 heddle_status heddle_handle_acquire_async(heddle_handle *h,
@@ -435,12 +456,11 @@ heddle_status heddle_handle_acquire_async(heddle_handle *h,
 
     HEDDLE_CHECK(fn != NULL);
     HEDDLE_TRY(grant_new(h, mode, &g));
-    g->is_async = true;
     g->fn = fn;
     g->user = user;
     st = grant_submit(handle_ctx(h), g);
     if (st != HEDDLE_OK)
-        grant_free(handle_ctx(h), g);
+        heddle_free(&handle_ctx(h)->alloc, g, sizeof(*g));
     return st;
 }
 
@@ -463,7 +483,7 @@ heddle_status heddle_handle_release(heddle_handle *h)
         return heddle_fail(ctx, HEDDLE_ESTATE,
                            "nothing is acquired on this handle");
     c = g->cell;
-    grant_free(ctx, g);
+    grant_drop(ctx, g);
     heddle_engine_finish_foreign(ctx, c, HEDDLE_OK);
     return HEDDLE_OK;
 }

@@ -41,7 +41,7 @@ static heddle_status kinfo_check(heddle_ctx *ctx, const heddle_kernel *k)
             return heddle_refuse(ctx, HEDDLE_EINVAL,
                                  "kernel %s: variant %u names no device kind",
                                  k->name, v);
-        if (k->variants[v].gang > ctx->nworkers)
+        if (k->variants[v].gang > ctx->nworkers && !ctx->checks)
             return heddle_refuse(ctx, HEDDLE_EINVAL,
                                  "kernel %s: a gang of %u does not fit into %u "
                                  "workers",

@@ -79,6 +79,7 @@ void heddle_scope_begin(struct heddle_exec *x, struct heddle_scope *s)
     s->op = x->op;
     s->mode = x->mode;
     s->nops = x->nops;
+    s->group = heddle_exec_group(x);
     s->in_gang =
         x->worker->gang_depth > 0 ||
         (x->cell != NULL && x->cell->scope != NULL && x->cell->scope->in_gang);
@@ -277,6 +278,7 @@ static heddle_status scope_submit(struct heddle_exec *x,
     if (s.call->noperands == 0 && nops > HEDDLE_CALL_OPERANDS)
         nops = HEDDLE_CALL_OPERANDS; /* refused below */
     is_locked = scope_needs_lock(s.call, nops);
+    x->scope->domain.is_blind = !is_locked;
     if (is_locked)
         heddle_mutex_lock(&x->ctx->reg.lock);
     st = heddle_submit_one(x->ctx, &s);

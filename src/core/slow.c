@@ -37,12 +37,14 @@ static heddle_status slow_may_start(struct heddle_exec *x,
                                     const struct task_ext *ext)
 {
     heddle_ctx *ctx = x->ctx;
+    heddle_group *group;
 
     if (heddle_load_rlx(&ctx->is_cancelled) != 0)
         return HEDDLE_ECANCELED;
+    group = heddle_exec_group(x);
+    if (group != NULL && heddle_load_acq(&group->is_cancelled) != 0)
+        return HEDDLE_ECANCELED;
     if (ext != NULL) {
-        if (ext->group != NULL && heddle_load_acq(&ext->group->is_cancelled))
-            return HEDDLE_ECANCELED;
         for (uint32_t i = 0; i < ext->nafter; i++)
             if (heddle_load_acq(&ext->after[i]->status) < 0)
                 return HEDDLE_ECANCELED;
@@ -224,7 +226,7 @@ static heddle_status slow_run_variant(struct heddle_exec *x, unsigned v)
     if (model != NULL)
         t0 = heddle_ticks();
     heddle_exec_enter(x);
-    if (var->gang > 1) {
+    if (var->gang > 1 && !x->ctx->checks) { /* the checker's gangs have one */
         st = heddle_gang_run(x, s, var->run, var->gang);
     } else {
         st = var->run(x);
@@ -336,6 +338,7 @@ heddle_status heddle_slow_body(struct heddle_exec *x, struct exec_slow *s,
     s->name = ext != NULL ? ext->name : NULL;
     x->slow = s;
     st = slow_may_start(x, ext);
+    s->is_skipped = st != HEDDLE_OK;
     if (st != HEDDLE_OK)
         return st;
     st = slow_scratch_bytes(x, &scratch);
@@ -492,8 +495,12 @@ static bool slow_run_hidden(struct worker *w, struct heddle_cell *c,
             st = heddle_partial_combine(unit);
         else
             heddle_partial_drop(unit);
-        if (st == HEDDLE_ENOMEM)
-            (void)heddle_fail(ctx, st, "no memory to combine a reduction");
+        if (st == HEDDLE_ENOMEM) {
+            struct heddle_exec x;
+
+            slow_exec(w, c, NULL, &x);
+            heddle_fail_task(&x, st);
+        }
     }
     if (c->kinfo == &ctx->notice)
         st = (heddle_status)heddle_load_acq(

@@ -28,8 +28,11 @@ static bool submit_has_idle(heddle_ctx *ctx)
 static HEDDLE_NOINLINE void submit_help(heddle_ctx *ctx)
 {
     struct heddle_slab *slab = &ctx->root.slab;
+    struct worker *self = heddle_ctx_self(ctx); /* inside of a task */
     uint64_t since = heddle_clock_ns();
 
+    if (self != NULL)
+        heddle_store_rlx(&self->is_busy, 0u); /* who waits is not busy */
     heddle_ctx_nudge(ctx);
     heddle_store_rlx(&slab->is_hungry, 1u); /* a hint */
     /* Relaxed: the collection acquires. */
@@ -37,7 +40,11 @@ static HEDDLE_NOINLINE void submit_help(heddle_ctx *ctx)
         struct worker *w = heddle_master_trylock(ctx);
         bool has_run = false;
 
+        if (self != NULL && heddle_load_rlx(&ctx->gang) != NULL)
+            (void)heddle_gang_join(self);
         if (w != NULL) {
+            if (heddle_load_rlx(&ctx->gang) != NULL)
+                (void)heddle_gang_join(w);
             for (unsigned i = 0; i < 64 && heddle_engine_step(w); i++)
                 has_run = true;
             heddle_returns_flush(&w->returns);
@@ -56,6 +63,8 @@ static HEDDLE_NOINLINE void submit_help(heddle_ctx *ctx)
         }
     }
     heddle_store_rlx(&slab->is_hungry, 0u);
+    if (self != NULL)
+        heddle_store_rlx(&self->is_busy, 1u);
 }
 
 /* Lock held; may let go of it for a while. */

@@ -106,6 +106,12 @@ heddle_status heddle_deps_reserve(struct heddle_slab *s, size_t n)
     return HEDDLE_OK;
 }
 
+static uint32_t deps_noverlaps(const struct heddle_domain *d,
+                               const heddle_handle *unit)
+{
+    return d->is_blind ? 0 : heddle_unit_noverlaps(unit);
+}
+
 static enum heddle_crowd dep_crowd_of(enum heddle_mode mode)
 {
     if (mode == HEDDLE_COMMUTE)
@@ -137,7 +143,7 @@ static heddle_status deps_prepare_overlaps(struct heddle_domain *d,
                                            const struct heddle_access *a,
                                            size_t *bound)
 {
-    for (uint32_t i = 0; i < heddle_unit_noverlaps(a->unit); i++) {
+    for (uint32_t i = 0; i < deps_noverlaps(d, a->unit); i++) {
         heddle_handle *u = a->unit->overlap[i];
         struct heddle_dep *dep = d->find(d, u);
 
@@ -222,7 +228,7 @@ uint32_t heddle_deps_collect(struct heddle_domain *d,
         if (a->mode == HEDDLE_SCRATCH)
             continue;
         m = deps_collect_own(s, a->dep, a->mode, m);
-        for (uint32_t k = 0; k < heddle_unit_noverlaps(a->unit); k++) {
+        for (uint32_t k = 0; k < deps_noverlaps(d, a->unit); k++) {
             struct heddle_dep *dep = d->find(d, a->unit->overlap[k]);
 
             if (dep != NULL)
@@ -265,7 +271,7 @@ void heddle_deps_update(struct heddle_domain *d,
         dep_update(a->dep, a->mode, ref);
         if (a->mode != HEDDLE_W && a->mode != HEDDLE_RW)
             continue;
-        for (uint32_t k = 0; k < heddle_unit_noverlaps(a->unit); k++) {
+        for (uint32_t k = 0; k < deps_noverlaps(d, a->unit); k++) {
             heddle_handle *u = a->unit->overlap[k];
             struct heddle_dep *dep = d->find(d, u);
 

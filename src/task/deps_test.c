@@ -334,7 +334,8 @@ static heddle_status sim_init(struct sim *s, uint64_t seed, size_t fail_at)
     faulty_init(&s->f, fail_at);
     heddle_rng_seed(&s->rng, seed);
     heddle_registry_init(&s->reg, NULL, &s->f.a);
-    s->domain = (struct heddle_domain){&s->slab, sim_find, sim_close};
+    s->domain = (struct heddle_domain){
+        .slab = &s->slab, .find = sim_find, .close_crowd = sim_close};
     st = heddle_pool_init(&s->pool, &s->f.a);
     heddle_slab_init(&s->slab, &s->pool);
     if (st == HEDDLE_OK)
@@ -888,7 +889,7 @@ TEST(stress_four_threads)
     const size_t ntasks = test_scale(200000);
     static struct engine e;
     struct heddle_thread worker[ENGINE_WORKERS];
-    struct heddle_domain d = {&e.slab, engine_find, NULL};
+    struct heddle_domain d = {.slab = &e.slab, .find = engine_find};
     struct heddle_layout l = {.dtype = HEDDLE_U8, .ndim = 1, .extent = {1}};
     struct heddle_rng rng;
 

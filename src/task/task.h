@@ -300,6 +300,9 @@ struct heddle_access {
 /* Where the histories of other units of this domain are found. */
 struct heddle_domain {
     struct heddle_slab *slab;
+    /* The overlap lists may change under us and are not looked at: when they
+     * were last seen under the lock they were empty. */
+    bool is_blind;
     /* The history of a unit, or NULL when it was never used here. */
     struct heddle_dep *(*find)(struct heddle_domain *d, heddle_handle *unit);
     /* Submits a task that joins (or, for a reduction, combines) the crowd of
