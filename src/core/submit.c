@@ -29,6 +29,8 @@ static HEDDLE_NOINLINE void submit_help(heddle_ctx *ctx)
 {
     struct heddle_slab *slab = &ctx->root.slab;
     struct worker *self = heddle_ctx_self(ctx); /* inside of a task */
+    struct worker *w = NULL; /* slot 0, kept while we are here: a gang may count
+                                on it */
     uint64_t since = heddle_clock_ns();
 
     if (self != NULL)
@@ -37,9 +39,10 @@ static HEDDLE_NOINLINE void submit_help(heddle_ctx *ctx)
     heddle_store_rlx(&slab->is_hungry, 1u); /* a hint */
     /* Relaxed: the collection acquires. */
     while (heddle_load_rlx(&slab->returned) == 0) {
-        struct worker *w = heddle_master_trylock(ctx);
         bool has_run = false;
 
+        if (w == NULL)
+            w = heddle_master_trylock(ctx);
         if (self != NULL && heddle_load_rlx(&ctx->gang) != NULL)
             (void)heddle_gang_join(self);
         if (w != NULL) {
@@ -48,7 +51,6 @@ static HEDDLE_NOINLINE void submit_help(heddle_ctx *ctx)
             for (unsigned i = 0; i < 64 && heddle_engine_step(w); i++)
                 has_run = true;
             heddle_returns_flush(&w->returns);
-            heddle_master_unlock(ctx);
         }
         if (has_run) {
             since = heddle_clock_ns();
@@ -63,6 +65,10 @@ static HEDDLE_NOINLINE void submit_help(heddle_ctx *ctx)
         }
     }
     heddle_store_rlx(&slab->is_hungry, 0u);
+    if (w != NULL) {
+        heddle_master_unlock(ctx);
+        heddle_ctx_signal(ctx); /* another may take the slot */
+    }
     if (self != NULL)
         heddle_store_rlx(&self->is_busy, 1u);
 }

@@ -176,9 +176,8 @@ KERNEL(k_two, 2, .mode = {HEDDLE_R, HEDDLE_RW}, CPU(run_two));
 KERNEL(k_commute, 1, .mode = {HEDDLE_COMMUTE}, CPU(run_add));
 KERNEL(k_reduce, 1, .mode = {HEDDLE_REDUCE}, CPU(run_add));
 KERNEL(k_scratch, 1, .mode = {HEDDLE_SCRATCH},
-       .variants = {{.device = HEDDLE_DEV_CPU,
-                     .run = run_touch,
-                     .scratch_bytes = 64}});
+       .variants = {
+           {.device = HEDDLE_DEV_CPU, .run = run_touch, .scratch_bytes = 64}});
 KERNEL(k_retry, 1, .mode = {HEDDLE_RW},
        .variants = {{.device = HEDDLE_DEV_CPU, .run = run_fail},
                     {.device = HEDDLE_DEV_CPU, .run = run_add}});
@@ -194,8 +193,8 @@ static heddle_status run_parent(struct heddle_exec *x)
     heddle_handle *view = NULL, *local = NULL;
     heddle_status st;
 
-    st = heddle_view_box(heddle_exec_operand(x, 0), offset, extent, NULL,
-                         &view);
+    st =
+        heddle_view_box(heddle_exec_operand(x, 0), offset, extent, NULL, &view);
     if (st == HEDDLE_OK)
         st = heddle_handle_set_sum(view);
     call.operand[0] = view;
@@ -252,8 +251,8 @@ static void make_data(struct world *w)
     const size_t first[] = {1, 1}, part[] = {2, 2};
 
     (void)MAY(heddle_handle_vector(w->ctx, w->mem, N, HEDDLE_I64, &w->vec));
-    (void)MAY(heddle_handle_matrix(w->ctx, NULL, N, N, N + 1, HEDDLE_I32,
-                                   &w->mat));
+    (void)MAY(
+        heddle_handle_matrix(w->ctx, NULL, N, N, N + 1, HEDDLE_I32, &w->mat));
     (void)MAY(heddle_handle_vector(w->ctx, NULL, 6, HEDDLE_I64, &w->sum));
     if (w->sum != NULL)
         (void)MAY(heddle_handle_set_reduction(w->sum, &sum));
@@ -431,9 +430,8 @@ static heddle_status record(struct world *w)
     heddle_status st = HEDDLE_OK;
 
     for (unsigned i = 0; i < 70 && st == HEDDLE_OK; i++) {
-        const struct heddle_call one = {.operand = {w->vec},
-                                        .arg = &arg,
-                                        .arg_bytes = sizeof(arg)};
+        const struct heddle_call one = {
+            .operand = {w->vec}, .arg = &arg, .arg_bytes = sizeof(arg)};
         const struct heddle_call two = {.operand = {w->deep, w->tile}};
 
         st = heddle_graph_submit(w->graph, i % 3 == 0 ? &k_update : &k_read,
@@ -464,8 +462,8 @@ static void use_graph(struct world *w)
 
     if (w->vec == NULL || w->deep == NULL || w->tile == NULL)
         return;
-    if (!MAY(heddle_graph_begin(w->ctx, &w->graph)) ||
-        record(w) != HEDDLE_OK || !MAY(heddle_graph_end(w->graph)))
+    if (!MAY(heddle_graph_begin(w->ctx, &w->graph)) || record(w) != HEDDLE_OK ||
+        !MAY(heddle_graph_end(w->graph)))
         return;
     (void)MAY(heddle_graph_launch(w->graph, NULL));
     atomic_fetch_add(&w->nasked, 1);

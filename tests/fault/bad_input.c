@@ -33,8 +33,8 @@ static void world_open(struct world *w, unsigned nworkers)
     memset(w, 0, sizeof(*w));
     CHECK_OK(heddle_ctx_create(&opts, &w->ctx));
     CHECK_OK(heddle_handle_vector(w->ctx, w->vec_mem, N, HEDDLE_F64, &w->vec));
-    CHECK_OK(heddle_handle_matrix(w->ctx, w->mat_mem, N, N, 0, HEDDLE_F64,
-                                  &w->mat));
+    CHECK_OK(
+        heddle_handle_matrix(w->ctx, w->mat_mem, N, N, 0, HEDDLE_F64, &w->mat));
 }
 
 /* Refused calls have left nothing: the context is idle and ends well. */
@@ -78,8 +78,7 @@ static heddle_status run_nothing(struct heddle_exec *x)
         .name = #id,                                                           \
         .noperands = n,                                                        \
         .mode = {op_mode},                                                     \
-        .variants = {                                                          \
-            {.device = HEDDLE_DEV_CPU, .run = fn, .gang = ngang}}}
+        .variants = {{.device = HEDDLE_DEV_CPU, .run = fn, .gang = ngang}}}
 
 KERNEL(k_none, 0, HEDDLE_R, run_nothing, 0);
 KERNEL(k_rw, 1, HEDDLE_RW, run_nothing, 0);
@@ -282,7 +281,8 @@ TEST(bad_layouts)
     CHECK_STATUS(heddle_handle_matrix(w.ctx, NULL, SIZE_MAX, SIZE_MAX, 0,
                                       HEDDLE_F64, &h),
                  HEDDLE_EOVERFLOW);
-    CHECK_SAID(w.ctx, heddle_handle_matrix(w.ctx, NULL, 4, 4, 3, HEDDLE_F64, &h),
+    CHECK_SAID(w.ctx,
+               heddle_handle_matrix(w.ctx, NULL, 4, 4, 3, HEDDLE_F64, &h),
                HEDDLE_EINVAL, "leading dimension");
     l.ndim = 0;
     CHECK_EINVAL(heddle_handle_create(w.ctx, &l, NULL, &h));
@@ -311,8 +311,8 @@ TEST(bad_views)
     struct world w;
 
     world_open(&w, 1);
-    CHECK_SAID(w.ctx, heddle_view_box(w.mat, at1, all, NULL, &h),
-               HEDDLE_EINVAL, "outside");
+    CHECK_SAID(w.ctx, heddle_view_box(w.mat, at1, all, NULL, &h), HEDDLE_EINVAL,
+               "outside");
     CHECK_EINVAL(heddle_view_box(w.mat, far, two, NULL, &h));
     CHECK_EINVAL(heddle_view_box(w.mat, at0, huge, NULL, &h));
     CHECK_EINVAL(heddle_view_box(w.mat, at1, huge, huge, &h));
@@ -370,9 +370,11 @@ TEST(bad_kernels)
     CHECK_SAID(w.ctx, heddle_submit(w.ctx, NULL, &call), HEDDLE_EINVAL,
                "kernel");
     k[0].name = NULL;
-    CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k[0], &call), HEDDLE_EINVAL, "name");
+    CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k[0], &call), HEDDLE_EINVAL,
+               "name");
     k[1].size = 0;
-    CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k[1], &call), HEDDLE_EINVAL, "size");
+    CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k[1], &call), HEDDLE_EINVAL,
+               "size");
     k[2].name = "lame";
     k[2].variants[0].run = NULL;
     CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k[2], &call), HEDDLE_EINVAL,
@@ -421,7 +423,8 @@ TEST(bad_calls)
     CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k_rw, &call), HEDDLE_EINVAL, "arg");
     call.arg_bytes = SIZE_MAX;
     call.arg = "";
-    CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k_rw, &call), HEDDLE_EINVAL, "k_rw");
+    CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k_rw, &call), HEDDLE_EINVAL,
+               "k_rw");
     call.arg_bytes = 0;
     CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k_reduce, &call), HEDDLE_EINVAL,
                "k_reduce: operand 0");
@@ -591,8 +594,7 @@ static void done_waits(void *user, heddle_status st)
 
     CHECK_OK(st);
     CHECK_STATUS(heddle_wait(w->ctx), HEDDLE_EDEADLK);
-    CHECK_STATUS(heddle_handle_acquire(w->vec, HEDDLE_R, NULL),
-                 HEDDLE_EDEADLK);
+    CHECK_STATUS(heddle_handle_acquire(w->vec, HEDDLE_R, NULL), HEDDLE_EDEADLK);
     CHECK_STATUS(heddle_ctx_destroy(w->ctx), HEDDLE_EDEADLK);
     CHECK_OK(heddle_submit(w->ctx, &k_none, NULL)); /* this is allowed */
     w->vec_mem[0] = 1;

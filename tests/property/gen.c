@@ -557,6 +557,9 @@ static void gen_config(struct prog *p)
     c->log_level = (int)prog_below(p, 4);
     c->has_failures =
         prog_chance(p, 40) && (prog_features() & WITH_FAILURES) != 0;
+    c->checks = prog_chance(p, 8) && gen_has(WITH_CHECKER);
+    if (c->checks)
+        c->nworkers = 1;
     c->nops = 20 + (unsigned)prog_below(p, 100);
 }
 

@@ -7,7 +7,9 @@
  *            (2) a child uses parts of its parent's operands, in modes that
  *                the parent's cover, and handles its parent makes
  *            (3) a gang has no gang among its descendants
- *            (4) a task that may fail or be cancelled commutes nowhere: which of
+ *            (4) a task that overwrites something does not hide the failures of
+ *                its descendants: its success would say that all is written
+ *            (5) a task that may fail or be cancelled commutes nowhere: which of
  *                its like are cancelled with it would depend on the order
  */
 #include <string.h>
@@ -21,6 +23,7 @@ struct task_gen {
     unsigned depth;
     bool in_gang;
     bool in_graph;
+    bool in_write; /* some ancestor overwrites an operand */
     int next_root; /* for locals */
 };
 
@@ -160,7 +163,9 @@ static void gen_children(struct task_gen *g, struct prog_task *t)
     inner.in_gang = g->in_gang || t->gang > 1;
     gen_locals(&inner, t);
     t->child = prog_alloc(g->p, n, sizeof(struct prog_task *));
-    t->swallows = prog_chance(g->p, 30);
+    for (unsigned i = 0; i < t->nops; i++)
+        inner.in_write = inner.in_write || t->op[i].mode == HEDDLE_W;
+    t->swallows = prog_chance(g->p, 30) && !inner.in_write; /* (4) */
     for (unsigned i = 0; i < n; i++) {
         struct prog_task *k = gen_child(&inner, t);
 
@@ -326,7 +331,7 @@ static void task_replace_commute(struct prog_task *t)
             t->op[i].mode = HEDDLE_RW;
 }
 
-/* Invariant (4): children commute only where nothing fails; the task itself is
+/* Invariant (5): children commute only where nothing fails; the task itself is
  * looked at when all about it is known. Descendants follow their parent. */
 static void gen_tame_children(struct prog *p, const struct prog_task *t)
 {

@@ -48,9 +48,9 @@ static void run_seed(uint64_t seed)
     c = &p->config;
     snprintf(stuck, sizeof(stuck),
              "stuck: HEDDLE_SEED=%llu (%u workers, %s, window %u, helps %d, "
-             "failures %d)\n",
+             "checks %d, failures %d)\n",
              (unsigned long long)seed, c->nworkers, c->sched, c->window,
-             c->helps, c->has_failures);
+             c->helps, c->checks, c->has_failures);
     if (getenv("HEDDLE_VERBOSE") != NULL)
         printf("%s", stuck + strlen("stuck: "));
     alarm(TEST_SANITIZED ? 3 * PATIENCE_S : PATIENCE_S);

@@ -458,6 +458,7 @@ static void live_create(struct live *v)
         .helps = c->helps ? HEDDLE_ON : HEDDLE_OFF,
         .bind = HEDDLE_OFF,
         .log_level = c->log_level,
+        .check = c->checks ? HEDDLE_ON : HEDDLE_OFF,
         .model_dir = "",
         .watchdog_ms = 10000,
         .message = live_message,

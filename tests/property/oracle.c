@@ -51,6 +51,7 @@ struct oracle {
     bool *group_failed; /* per group, since the last wait */
     int ngroups;
     bool has_failure; /* since the last wait */
+    bool is_lost;     /* the last task reduced into what cannot be read */
 };
 
 /* --- places -------------------------------------------------------------------- */
@@ -200,6 +201,7 @@ static heddle_status task_start(const struct oracle *o,
 static void task_settle(struct oracle *o, const struct prog_task *t,
                         const struct place *pl, heddle_status st)
 {
+    o->is_lost = false;
     for (unsigned i = 0; i < t->nops; i++) {
         const enum heddle_mode m = t->op[i].mode;
 
@@ -212,10 +214,9 @@ static void task_settle(struct oracle *o, const struct prog_task *t,
         if (m == HEDDLE_REDUCE && mark_meets(o, &pl[i])) {
             mark_set(o, &pl[i]); /* combined with what cannot be read */
             place_unknown(&pl[i], 1);
+            o->is_lost = true;
         }
     }
-    if (st != HEDDLE_OK && st != HEDDLE_ECANCELED)
-        o->has_failure = true;
 }
 
 static void task_gather(const struct prog_task *t, const struct place *pl,
@@ -283,6 +284,8 @@ static heddle_status task_children(struct oracle *o, struct prog_task *t,
             part[i] = op->is_whole ? *from : place_part(from, &op->rel);
         }
         child = task_exec(o, k, part, k->arg);
+        if (child == HEDDLE_OK && o->is_lost)
+            child = HEDDLE_ECANCELED; /* the combination is a child, too */
         if (*left == HEDDLE_OK)
             *left = child;
         free(part);
@@ -331,11 +334,11 @@ static heddle_status task_body(struct oracle *o, struct prog_task *t,
         st = task_children(o, t, pl, mem, &left);
         if (st == HEDDLE_OK && t->fail == FAIL_LATE)
             st = HEDDLE_ETASK;
-        if (st == HEDDLE_OK)
-            st = left;
     }
     free(mem);
-    return st;
+    if (st != HEDDLE_OK)
+        o->has_failure = true; /* whatever a function returns is its own */
+    return st != HEDDLE_OK ? st : left;
 }
 
 static heddle_status task_exec(struct oracle *o, struct prog_task *t,
@@ -348,6 +351,8 @@ static heddle_status task_exec(struct oracle *o, struct prog_task *t,
         st = task_body(o, t, pl, arg);
         if (st != HEDDLE_OK && t->nchildren > 0)
             t->is_exact = false;
+    } else if (st == HEDDLE_ETIMEDOUT) {
+        o->has_failure = true;
     }
     task_settle(o, t, pl, st);
     t->want = st;

@@ -190,6 +190,7 @@ struct prog_config {
     unsigned window;
     bool helps;
     int log_level;
+    bool checks; /* the access checker, which has to find nothing */
     bool has_failures;
     unsigned nops;
 };
@@ -228,7 +229,8 @@ enum prog_feature {
     WITH_ACQUIRE = 1024,
     WITH_UNREF = 2048,
     WITH_GROUPS = 4096,
-    WITH_RETRIES = 8192
+    WITH_RETRIES = 8192,
+    WITH_CHECKER = 16384
 };
 
 unsigned prog_features(void);
