@@ -179,7 +179,7 @@ HEDDLE_API heddle_status heddle_handle_release(heddle_handle *h);
 /* Removes the mark of failure; the data count as valid again. */
 HEDDLE_API heddle_status heddle_handle_restore(heddle_handle *h);
 
-/* Facts, borrowed from the handle; NULL or 0 for NULL. */
+/* Facts, borrowed from the handle; NULL, "" or 0 for NULL. */
 HEDDLE_API const struct heddle_layout *
 heddle_handle_get_layout(const heddle_handle *h);
 HEDDLE_API const char *heddle_handle_get_name(const heddle_handle *h);

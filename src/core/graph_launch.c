@@ -187,9 +187,11 @@ static heddle_status launch_run(struct heddle_exec *x)
     if (!run_touch(r))
         return heddle_exec_fail(x, HEDDLE_ENOMEM,
                                 "no memory for the operands of a graph");
+    r->is_started = true;
+    if (r->graph->ntasks == 0)
+        return HEDDLE_OK;
     heddle_scope_begin(x, &r->own_scope);
     r->scope = x->scope;
-    r->is_started = true;
     heddle_add_acqrel(&x->scope->pending, (int64_t)1);
     t = heddle_run_start(x->worker, r);
     heddle_engine_push(x->worker, t);
@@ -277,8 +279,6 @@ heddle_status heddle_graph_launch(heddle_graph *g,
     if (g->obj.ctx == NULL)
         return HEDDLE_ESTATE;
     HEDDLE_TRY(launch_check(g, l));
-    if (g->ntasks == 0)
-        return HEDDLE_OK;
     bytes = (g->nunits + (size_t)1) * sizeof(*acc);
     acc = l->nbindings == 0 ? g->acc : heddle_alloc(&g->obj.alloc, bytes);
     r = run_new(g);

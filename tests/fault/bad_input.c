@@ -752,6 +752,39 @@ TEST(bad_graph_launch)
     world_close(&w);
 }
 
+static void count_done(void *user, heddle_status st)
+{
+    CHECK_OK(st);
+    atomic_fetch_add((_Atomic int *)user, 1);
+}
+
+/* Nothing to run is no reason to forget the options. */
+TEST(empty_graph)
+{
+    _Atomic int ndone = 0;
+    heddle_event *e = NULL;
+    struct heddle_task_opts opts = {.size = sizeof(opts),
+                                    .done = count_done,
+                                    .done_user = &ndone,
+                                    .event_out = &e};
+    struct heddle_launch l = {.size = sizeof(l), .opts = &opts};
+    heddle_graph *g = NULL;
+    struct world w;
+
+    world_open(&w, 2);
+    CHECK_OK(heddle_graph_begin(w.ctx, &g));
+    CHECK_OK(heddle_graph_end(g));
+    CHECK_OK(heddle_graph_launch(g, NULL));
+    CHECK_OK(heddle_graph_launch(g, &l));
+    CHECK(e != NULL);
+    CHECK_OK(heddle_event_wait(e, 0));
+    CHECK_OK(heddle_wait(w.ctx));
+    CHECK_EQ(ndone, 1);
+    heddle_event_unref(e);
+    heddle_graph_unref(g);
+    world_close(&w);
+}
+
 /* --- what outlives its context --------------------------------------------- */
 
 TEST(after_destroy)
@@ -804,4 +837,4 @@ TEST_MAIN(null_ctx, null_objects, null_exec, null_tools, null_out, bad_ctx_opts,
           bad_layouts, bad_views, bad_acquire, bad_kernels, bad_calls,
           bad_task_opts, foreign_objects, bad_events, waits_in_a_task,
           waits_in_done, child_reaches_too_far, gangs, bad_graph_record,
-          bad_graph_launch, after_destroy)
+          bad_graph_launch, empty_graph, after_destroy)

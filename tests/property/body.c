@@ -98,10 +98,10 @@ static heddle_status body_children(struct heddle_exec *x, struct prog_task *t,
         if ((t->waits >> c & 1) == 0)
             continue;
         st = heddle_exec_wait(x);
-        if (t->swallows)
-            st = HEDDLE_OK;
         if (st == HEDDLE_OK)
             mix_again(mem, t->nops, t->id + c);
+        else if (t->swallows)
+            st = HEDDLE_OK;
     }
     for (unsigned i = 0; i < t->nlocals; i++)
         heddle_handle_unref(local[i]);

@@ -367,8 +367,8 @@ struct prog_task *gen_task(struct prog *p, struct oracle *o, int list)
         return t;
     }
     if (t->shape == SHAPE_PLAIN && t->gang <= 1 && t->nchildren == 0 &&
-        t->fail == FAIL_NONE && t->nops <= PROG_MODES && gen_has(WITH_RETRIES) &&
-        prog_chance(p, 8))
+        t->fail == FAIL_NONE && t->nops <= PROG_MODES &&
+        gen_has(WITH_RETRIES) && prog_chance(p, 8))
         t->shape = SHAPE_RETRY;
     if (p->config.has_failures && t->fail == FAIL_NONE && prog_chance(p, 2))
         t->fail = FAIL_TIMEOUT;

@@ -291,11 +291,11 @@ static heddle_status task_children(struct oracle *o, struct prog_task *t,
         free(part);
         if ((t->waits >> c & 1) == 0)
             continue;
-        if (!t->swallows)
+        if (*left == HEDDLE_OK)
+            mix_again(mem, t->nops, t->id + c);
+        else if (!t->swallows)
             st = *left;
         *left = HEDDLE_OK;
-        if (st == HEDDLE_OK)
-            mix_again(mem, t->nops, t->id + c);
     }
     locals_destroy(o, t, store);
     free(store);

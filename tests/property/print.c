@@ -45,9 +45,9 @@ static void print_options(const struct prog_task *t)
 
 static void print_task(const struct prog_task *t, unsigned depth)
 {
-    static const char *const shapes[] = {
-        "", "retry", "decline", "second", "scratch", "cost", "recurse",
-        "divide"};
+    static const char *const shapes[] = {"",        "retry",   "decline",
+                                         "second",  "scratch", "cost",
+                                         "recurse", "divide"};
 
     printf("%*stask %u %s", (int)depth * 2 + 2, "", t->id, shapes[t->shape]);
     if (t->gang > 1)
@@ -81,10 +81,10 @@ static void print_launch(const struct prog_launch *l)
 void prog_print_op(const struct prog *p, const struct prog_op *op)
 {
     static const char *const kinds[] = {
-        "root",    "view",     "unref",       "tasks",      "wait",
-        "acquire", "release",  "acquire async", "event",    "event after",
-        "complete", "event wait", "group",     "group wait", "group cancel",
-        "record",  "launch",   "restore",     "cancel",     "parallel"};
+        "root",     "view",       "unref",         "tasks",      "wait",
+        "acquire",  "release",    "acquire async", "event",      "event after",
+        "complete", "event wait", "group",         "group wait", "group cancel",
+        "record",   "launch",     "restore",       "cancel",     "parallel"};
     const bool has_unit = op->kind == OP_ROOT || op->kind == OP_VIEW;
     const struct prog_unit *u = has_unit ? &p->unit[op->a] : NULL;
 
