@@ -14,7 +14,7 @@
  */
 #include <string.h>
 
-#include "prog.h"
+#include "gen.h"
 
 enum { MAX_DEPTH = 3, FIRST_LOCAL_ROOT = 1 << 20 };
 
@@ -26,11 +26,6 @@ struct task_gen {
     bool in_write; /* some ancestor overwrites an operand */
     int next_root; /* for locals */
 };
-
-static bool gen_has(enum prog_feature f)
-{
-    return (prog_features() & f) != 0;
-}
 
 struct prog_box gen_box(struct prog *p, const struct heddle_layout *l)
 {

@@ -14,38 +14,19 @@
  *                crowd with a failure in it. They are always marked
  * Threads    one.
  */
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "mix.h"
+#include "place.h"
 #include "prog.h"
 #include "tests/test.h"
-
-struct store {
-    unsigned char *mem;
-    bool *unknown; /* per byte */
-    size_t stride[PROG_DIMS];
-    size_t bytes;
-};
-
-struct place {
-    struct store *store;
-    struct prog_box box;         /* in the store's index space */
-    struct heddle_layout layout; /* with the strides in memory */
-};
-
-struct mark {
-    struct store *store;
-    struct prog_box box;
-    unsigned ndim;
-};
 
 struct oracle {
     struct prog *p;
     struct store *store; /* one per unit number; roots use theirs */
     size_t nstores;
-    struct mark *mark;
-    size_t nmarks, mark_cap;
+    struct marks marks;
     bool *event_failed; /* per event */
     int nevents;
     bool *group_failed; /* per group, since the last wait */
@@ -54,118 +35,11 @@ struct oracle {
     bool is_lost;     /* the last task reduced into what cannot be read */
 };
 
-/* --- places -------------------------------------------------------------------- */
-
-static char *place_ptr(const struct place *pl)
-{
-    size_t at = 0;
-
-    for (unsigned d = 0; d < pl->layout.ndim; d++)
-        at += pl->box.first[d] * pl->store->stride[d];
-    return (char *)pl->store->mem + at * heddle_dtype_bytes(pl->layout.dtype);
-}
-
-static void place_fill_layout(struct place *pl)
-{
-    for (unsigned d = 0; d < pl->layout.ndim; d++) {
-        pl->layout.extent[d] = pl->box.extent[d];
-        pl->layout.stride[d] = pl->store->stride[d] * pl->box.step[d];
-    }
-}
-
 static struct place place_unit(struct oracle *o, int unit)
 {
     const struct prog_unit *u = &o->p->unit[unit];
-    struct place pl = {
-        .store = &o->store[u->root], .box = u->abs, .layout = u->layout};
 
-    place_fill_layout(&pl);
-    return pl;
-}
-
-static struct place place_part(const struct place *whole,
-                               const struct prog_box *rel)
-{
-    struct place pl = *whole;
-
-    pl.box = prog_box_inside(&whole->box, rel, pl.layout.ndim);
-    place_fill_layout(&pl);
-    return pl;
-}
-
-static struct mix_mem place_mem(const struct place *pl, enum heddle_mode mode)
-{
-    return (struct mix_mem){place_ptr(pl), &pl->layout, mode};
-}
-
-/* Sets `unknown` for every byte of a place, or asks whether any is. */
-static bool place_unknown(const struct place *pl, int set)
-{
-    const size_t elem = heddle_dtype_bytes(pl->layout.dtype);
-    const size_t base = (size_t)(place_ptr(pl) - (char *)pl->store->mem);
-    const size_t n = mix_count(&pl->layout);
-    size_t index[PROG_DIMS] = {0};
-    bool any = false;
-
-    for (size_t i = 0; i < n; i++) {
-        size_t at = base;
-
-        for (unsigned d = 0; d < pl->layout.ndim; d++)
-            at += index[d] * pl->layout.stride[d] * elem;
-        for (size_t b = 0; b < elem; b++) {
-            any = any || pl->store->unknown[at + b];
-            if (set >= 0)
-                pl->store->unknown[at + b] = set != 0;
-        }
-        for (unsigned d = pl->layout.ndim; d-- > 0;) {
-            if (++index[d] < pl->layout.extent[d])
-                break;
-            index[d] = 0;
-        }
-    }
-    return any;
-}
-
-/* --- marks --------------------------------------------------------------------- */
-
-static void mark_set(struct oracle *o, const struct place *pl)
-{
-    if (o->nmarks == o->mark_cap) {
-        o->mark_cap = o->mark_cap == 0 ? 16 : 2 * o->mark_cap;
-        o->mark = realloc(o->mark, o->mark_cap * sizeof(*o->mark));
-        CHECK(o->mark != NULL);
-    }
-    o->mark[o->nmarks++] = (struct mark){pl->store, pl->box, pl->layout.ndim};
-}
-
-static void mark_clear(struct oracle *o, const struct place *pl)
-{
-    size_t k = 0;
-
-    for (size_t i = 0; i < o->nmarks; i++)
-        if (o->mark[i].store != pl->store ||
-            !prog_box_contains(&pl->box, &o->mark[i].box, o->mark[i].ndim))
-            o->mark[k++] = o->mark[i];
-    o->nmarks = k;
-}
-
-static bool mark_meets(const struct oracle *o, const struct place *pl)
-{
-    for (size_t i = 0; i < o->nmarks; i++)
-        if (o->mark[i].store == pl->store &&
-            prog_box_overlap(&pl->box, &o->mark[i].box, o->mark[i].ndim))
-            return true;
-    return false;
-}
-
-static void mark_forget(struct oracle *o, const struct store *s)
-{
-    size_t k = 0;
-
-    for (size_t i = 0; i < o->nmarks; i++)
-        if (o->mark[i].store != s)
-            o->mark[k++] = o->mark[i];
-    o->nmarks = k;
+    return place_make(&o->store[u->root], u);
 }
 
 /* --- tasks ---------------------------------------------------------------------- */
@@ -192,7 +66,7 @@ static heddle_status task_start(const struct oracle *o,
     if (t->fail == FAIL_TIMEOUT)
         return HEDDLE_ETIMEDOUT;
     for (unsigned i = 0; i < t->nops; i++)
-        if (mode_reads(t->op[i].mode) && mark_meets(o, &pl[i]))
+        if (mode_reads(t->op[i].mode) && mark_meets(&o->marks, &pl[i]))
             return HEDDLE_ECANCELED;
     return HEDDLE_OK;
 }
@@ -208,12 +82,12 @@ static void task_settle(struct oracle *o, const struct prog_task *t,
         if (!mode_writes(m))
             continue;
         if (st != HEDDLE_OK)
-            mark_set(o, &pl[i]);
+            mark_set(&o->marks, &pl[i]);
         else if (m == HEDDLE_W)
-            mark_clear(o, &pl[i]);
-        if (m == HEDDLE_REDUCE && mark_meets(o, &pl[i])) {
-            mark_set(o, &pl[i]); /* combined with what cannot be read */
-            place_unknown(&pl[i], 1);
+            mark_clear(&o->marks, &pl[i]);
+        if (m == HEDDLE_REDUCE && mark_meets(&o->marks, &pl[i])) {
+            mark_set(&o->marks, &pl[i]); /* combined with what cannot be read */
+            place_set_unknown(&pl[i], true);
             o->is_lost = true;
         }
     }
@@ -225,7 +99,7 @@ static void task_gather(const struct prog_task *t, const struct place *pl,
     for (unsigned i = 0; i < t->nops; i++) {
         mem[i] = place_mem(&pl[i], t->op[i].mode);
         if (mode_reads(mem[i].mode))
-            CHECK(!place_unknown(&pl[i], -1)); /* invariant (2) */
+            CHECK(!place_is_unknown(&pl[i])); /* invariant (2) */
     }
 }
 
@@ -239,12 +113,8 @@ static void locals_create(const struct prog_task *t, struct store *store,
     for (unsigned i = 0; i < t->nlocals; i++) {
         const struct prog_unit *u = &t->local[i];
 
-        store[i].bytes = u->span * heddle_dtype_bytes(u->layout.dtype);
-        store[i].mem = calloc(store[i].bytes, 1);
-        store[i].unknown = calloc(store[i].bytes, sizeof(bool));
-        CHECK(store[i].mem != NULL && store[i].unknown != NULL);
-        memcpy(store[i].stride, u->layout.stride, sizeof(store[i].stride));
-        pl[i] = (struct place){&store[i], u->abs, u->layout};
+        store_init(&store[i], u);
+        pl[i] = place_make(&store[i], u);
     }
 }
 
@@ -252,9 +122,8 @@ static void locals_destroy(struct oracle *o, const struct prog_task *t,
                            struct store *store)
 {
     for (unsigned i = 0; i < t->nlocals; i++) {
-        mark_forget(o, &store[i]);
-        free(store[i].mem);
-        free(store[i].unknown);
+        mark_forget(&o->marks, &store[i]);
+        store_fini(&store[i]);
     }
 }
 
@@ -316,17 +185,17 @@ static heddle_status task_body(struct oracle *o, struct prog_task *t,
     memcpy(&salt, arg + 8, sizeof(salt));
     for (unsigned i = 0; i < t->nops; i++) {
         if (t->op[i].mode == HEDDLE_W) { /* written from here on */
-            mark_clear(o, &pl[i]);
-            place_unknown(&pl[i], 0);
+            mark_clear(&o->marks, &pl[i]);
+            place_set_unknown(&pl[i], false);
         }
         if (t->fail == FAIL_DIRTY && mode_writes(t->op[i].mode))
-            place_unknown(&pl[i], 1);
+            place_set_unknown(&pl[i], true);
     }
     if (t->fail == FAIL_CLEAN || t->fail == FAIL_DIRTY) {
         st = HEDDLE_ETASK;
         for (unsigned i = 0; i < t->nops; i++)
             if (t->op[i].mode == HEDDLE_W)
-                place_unknown(&pl[i], 1);
+                place_set_unknown(&pl[i], true);
     } else if (t->shape == SHAPE_RECURSE || t->shape == SHAPE_DIVIDE) {
         mix_part(&mem[0], salt, origin);
     } else {
@@ -476,11 +345,7 @@ static void oracle_root(struct oracle *o, int unit)
     const struct prog_unit *u = &o->p->unit[unit];
     struct store *s = &o->store[unit];
 
-    s->bytes = u->span * heddle_dtype_bytes(u->layout.dtype);
-    s->mem = calloc(s->bytes, 1);
-    s->unknown = calloc(s->bytes, sizeof(bool));
-    CHECK(s->mem != NULL && s->unknown != NULL);
-    memcpy(s->stride, u->layout.stride, sizeof(s->stride));
+    store_init(s, u);
     if (!u->is_runtime)
         prog_init_memory(o->p, unit, s->mem);
 }
@@ -491,7 +356,7 @@ static void oracle_acquire(struct oracle *o, struct prog_op *op)
     struct mix_mem m = place_mem(&pl, op->mode);
 
     op->want = HEDDLE_OK;
-    if (mode_reads(op->mode) && mark_meets(o, &pl)) {
+    if (mode_reads(op->mode) && mark_meets(&o->marks, &pl)) {
         op->want = HEDDLE_ECANCELED;
         return;
     }
@@ -499,8 +364,8 @@ static void oracle_acquire(struct oracle *o, struct prog_op *op)
         op->want_hash = mix_hash(&m);
     mix_acquired(&m, op->salt);
     if (op->mode == HEDDLE_W) {
-        mark_clear(o, &pl);
-        place_unknown(&pl, 0);
+        mark_clear(&o->marks, &pl);
+        place_set_unknown(&pl, false);
     }
 }
 
@@ -518,7 +383,7 @@ static void oracle_restore(struct oracle *o, int unit)
 {
     const struct place pl = place_unit(o, unit);
 
-    mark_clear(o, &pl);
+    mark_clear(&o->marks, &pl);
 }
 
 static void oracle_grow_bools(bool **p, int *n, int need)
@@ -573,14 +438,14 @@ bool oracle_is_defined(struct oracle *o, int unit)
 {
     const struct place pl = place_unit(o, unit);
 
-    return !place_unknown(&pl, -1);
+    return !place_is_unknown(&pl);
 }
 
 bool oracle_is_marked(struct oracle *o, int unit)
 {
     const struct place pl = place_unit(o, unit);
 
-    return mark_meets(o, &pl);
+    return mark_meets(&o->marks, &pl);
 }
 
 bool oracle_event_failed(struct oracle *o, int event)
@@ -612,12 +477,10 @@ struct oracle *oracle_create(struct prog *p)
 
 void oracle_destroy(struct oracle *o)
 {
-    for (size_t i = 0; i < o->nstores; i++) {
-        free(o->store[i].mem);
-        free(o->store[i].unknown);
-    }
+    for (size_t i = 0; i < o->nstores; i++)
+        store_fini(&o->store[i]);
     free(o->store);
-    free(o->mark);
+    free(o->marks.mark);
     free(o->event_failed);
     free(o->group_failed);
     free(o);

@@ -6,8 +6,8 @@
  * A random program: a list of operations on units (handles), tasks, events,
  * groups and graphs. It is data, made from a seed:
  *
- *   gen.c, gen_task.c  makes it, and lets the oracle run along
- *   oracle.c           runs it in plain memory, one operation after another
+ *   gen*.c             makes it, and lets the oracle run along
+ *   oracle.c, place.c  run it in plain memory, one operation after another
  *   live.c, body.c     run it with Heddle
  *   mix.c              what a task does to memory, for both
  *
@@ -259,18 +259,12 @@ bool prog_box_contains(const struct prog_box *out, const struct prog_box *in,
 struct prog_box prog_box_inside(const struct prog_box *abs,
                                 const struct prog_box *rel, unsigned ndim);
 
-/* --- gen.c, gen_task.c -------------------------------------------------------- */
+/* --- gen*.c -------------------------------------------------------- */
 
 struct oracle;
 
 struct prog *prog_generate(uint64_t seed, struct oracle **o_out);
-struct prog_box gen_box(struct prog *p, const struct heddle_layout *l);
-/* A task of the program, or NULL; `list` -1: of the main list. */
-struct prog_task *gen_task(struct prog *p, struct oracle *o, int list);
-/* One for a graph: no reductions, no options. */
-struct prog_task *gen_graph_task(struct prog *p);
-/* No commutative access where failures would make the outcome random. */
-void gen_settle_commute(struct oracle *o, struct prog_task *t);
+/* Gives a task a new argument; of the size it has, if it has one. */
 void gen_arg(struct prog *p, struct prog_task *t);
 
 /* --- oracle.c ----------------------------------------------------------------- */

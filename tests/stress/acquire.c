@@ -77,18 +77,18 @@ static void run(unsigned nworkers, const struct heddle_ctx_opts *opts, size_t n)
 
 TEST(ws)
 {
-    run(2, NULL, 20000);
+    run(2, NULL, 6000);
 }
 
 TEST(one_worker)
 {
-    run(1, NULL, 20000);
+    run(1, NULL, 6000);
 }
 
 TEST(no_helps_eager)
 {
     run(2, &(struct heddle_ctx_opts){.sched = "eager", .helps = HEDDLE_OFF},
-        10000);
+        4000);
 }
 
 TEST_MAIN(ws, one_worker, no_helps_eager)

@@ -328,7 +328,7 @@ TEST(views_come_and_go)
 
     CHECK_OK(heddle_handle_vector(ctx, v, 64, HEDDLE_I64, &h));
     for (unsigned i = 0; i < THREADS; i++)
-        t[i] = (struct thread){.ctx = ctx, .h = h, .n = test_scale(3000)};
+        t[i] = (struct thread){.ctx = ctx, .h = h, .n = test_scale(1000)};
     run_threads(t, viewer);
     CHECK_OK(heddle_wait(ctx));
     heddle_handle_unref(h);
