@@ -268,7 +268,8 @@ struct heddle_ctx {
     struct worker *worker; /* nworkers, then `foreign` */
     struct worker *foreign;
     uint64_t spin_ticks;
-    unsigned window; /* asked for */
+    uint64_t rest_ticks; /* 100 ns */
+    unsigned window;     /* asked for */
     bool is_window_hard;
     struct heddle_clock clock;
     struct heddle_trace *trace;

@@ -233,6 +233,7 @@ static void ctx_configure(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
     ctx->checks = o->check == HEDDLE_ON;
     ctx->runs_inline = ctx->helps && ctx->nworkers == 1;
     ctx->spin_ticks = (uint64_t)(spin * 1000.0 / ctx->clock.ns_per_tick);
+    ctx->rest_ticks = (uint64_t)(100.0 / ctx->clock.ns_per_tick) + 1;
     ctx->is_window_hard = o->window != 0;
     ctx->window = o->window != 0        ? o->window
                   : window > MIN_WINDOW ? window

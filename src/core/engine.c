@@ -228,6 +228,18 @@ static void engine_spin_end(struct worker *w, bool found)
         heddle_park_wake_one(p);
 }
 
+/* Some units of 100 ns between two looks. By the clock and with one pause only: in
+ * a virtual machine a row of pauses may leave the guest, and then a few of them
+ * take milliseconds. */
+static void engine_rest(const struct worker *w, unsigned units)
+{
+    const uint64_t until = heddle_ticks() + units * w->ctx->rest_ticks;
+
+    heddle_pause();
+    while ((int64_t)(heddle_ticks() - until) < 0)
+        ;
+}
+
 /* Spins for a while. A task, or NULL when it is time to sleep or to look at the
  * stop condition again. */
 static struct heddle_sched_task *engine_spin(struct worker *w, uint64_t *since)
@@ -242,8 +254,7 @@ static struct heddle_sched_task *engine_spin(struct worker *w, uint64_t *since)
     if (*since == 0)
         *since = now;
     for (unsigned i = 0; i < 8; i++) {
-        for (unsigned k = 0; k < (4u << (i < 4 ? i : 4)) * crowd; k++)
-            heddle_pause();
+        engine_rest(w, (crowd << (i < 4 ? i : 4)));
         t = engine_pop(w);
         if (t != NULL)
             return t;

@@ -77,6 +77,8 @@ static void child_submit(struct heddle_exec *x, struct prog_task *k,
 
     for (unsigned i = 0; i < k->nops; i++)
         c.operand[i] = child_operand(x, &k->op[i], local);
+    for (unsigned i = 0; i < k->nafter; i++)
+        c.after[i] = k->prog->event[k->after[i]];
     body_make_call(k, &c, true);
     CHECK_OK(heddle_exec_submit(x, k->kernel, &c.call));
     for (unsigned i = 0; i < k->nops; i++)

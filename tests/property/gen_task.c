@@ -261,6 +261,12 @@ static struct prog_task *gen_child(struct task_gen *g,
     struct prog_task *t = prog_add_task(g->p);
     const unsigned n = (unsigned)prog_below(g->p, 4);
 
+    t->has_done = prog_chance(g->p, 10) && !g->in_graph;
+    if (gen_has(WITH_EVENTS) && g->p->nevents > 0 && prog_chance(g->p, 8)) {
+        t->after[0] = (int)prog_below(g->p, (size_t)g->p->nevents);
+        t->nafter = 1;
+    }
+
     gen_room(g->p, t, n);
     for (unsigned i = 0; i < n; i++)
         t->nops += gen_child_operand(g, t, parent);

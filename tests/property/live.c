@@ -470,6 +470,7 @@ static void live_create(struct live *v)
     v->unit = prog_alloc(v->p, v->p->nunits, sizeof(heddle_handle *));
     v->mem = prog_alloc(v->p, v->p->nunits, sizeof(void *));
     v->event = prog_alloc(v->p, (size_t)v->p->nevents, sizeof(heddle_event *));
+    v->p->event = v->event;
     v->group = prog_alloc(v->p, (size_t)v->p->ngroups, sizeof(heddle_group *));
     v->graph = prog_alloc(v->p, (size_t)v->p->ngraphs, sizeof(heddle_graph *));
 }

@@ -252,12 +252,15 @@ static struct place *task_places(struct oracle *o, const struct prog_task *t,
     return pl;
 }
 
-static bool task_may_fail(const struct prog_task *t)
+static bool task_may_fail(const struct oracle *o, const struct prog_task *t)
 {
     if (t->fail != FAIL_NONE || t->is_doomed)
         return true;
+    for (unsigned i = 0; i < t->nafter; i++)
+        if (o->event_failed[t->after[i]])
+            return true;
     for (unsigned c = 0; c < t->nchildren; c++)
-        if (task_may_fail(t->child[c]))
+        if (task_may_fail(o, t->child[c]))
             return true;
     return false;
 }
@@ -265,7 +268,7 @@ static bool task_may_fail(const struct prog_task *t)
 bool oracle_predict(struct oracle *o, const struct prog_task *t)
 {
     struct place *pl = task_places(o, t, NULL);
-    const bool ok = task_start(o, t, pl) == HEDDLE_OK && !task_may_fail(t);
+    const bool ok = task_start(o, t, pl) == HEDDLE_OK && !task_may_fail(o, t);
 
     free(pl);
     return ok;

@@ -77,6 +77,7 @@ struct prog_task *prog_add_task(struct prog *p)
         p->task_cap = p->task_cap == 0 ? 64 : 2 * p->task_cap;
         p->task = prog_must(realloc(p->task, p->task_cap * sizeof(*p->task)));
     }
+    t->prog = p;
     t->id = (unsigned)p->ntasks;
     t->event = t->group = -1;
     t->is_exact = true;

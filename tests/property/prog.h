@@ -79,6 +79,7 @@ struct prog_operand {
 };
 
 struct prog_task {
+    struct prog *prog;
     unsigned id;
     unsigned nops;
     struct prog_operand *op;
@@ -206,6 +207,7 @@ struct prog {
     size_t ntasks, task_cap;
     int nevents, ngroups, ngraphs;
     struct prog_graph graph[8];
+    heddle_event **event;  /* while it runs: the objects */
     heddle_kernel *kernel; /* a table, filled by body.c */
     size_t nkernels;
     void **block; /* memory that goes with the program */

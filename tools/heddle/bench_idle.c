@@ -8,7 +8,12 @@
 #include "base/thread.h"
 #include "bench.h"
 
-enum { SETTLE_MS = 100, WATCH_MS = 1000 };
+enum {
+    BLAS_MS =
+        400, /* a BLAS library's own threads spin that long after loading */
+    SETTLE_MS = 100,
+    WATCH_MS = 1000,
+};
 
 static uint64_t ms(uint64_t n)
 {
@@ -23,6 +28,7 @@ static heddle_status idle_measure(heddle_ctx *ctx, const struct bench_opts *o,
     uint64_t cpu, wall;
     heddle_status st = stream_open(&s, ctx, STREAM_INDEPENDENT, o);
 
+    heddle_thread_sleep_ns(ms(BLAS_MS));
     if (st == HEDDLE_OK)
         st = stream_run(&s, &t);
     if (st == HEDDLE_OK) {
