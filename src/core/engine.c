@@ -21,9 +21,10 @@
 #include "core/core.h"
 
 enum {
-    STOP_EVERY = 32,          /* tasks between looks at a stop condition */
-    SPIN_CROWD = 4,           /* spinners for which each waits once more */
-    WAIT_SLICE_NS = 20000000, /* longest sleep of a conditional wait */
+    STOP_EVERY = 32,           /* tasks between looks at a stop condition */
+    SPIN_CROWD = 4,            /* spinners for which each waits once more */
+    WAIT_SLICE_NS = 20000000,  /* longest sleep of a conditional wait */
+    OWN_PATIENCE_NS = 2000000, /* before a confined wait takes a stranger */
 };
 
 /* Only the owner writes such a counter; others read it for reports. */
@@ -413,6 +414,16 @@ static const struct heddle_scope *engine_scope(struct heddle_sched_task *t)
                : heddle_task_cell(t)->scope;
 }
 
+/* May a worker that is confined to `scope` run it? The engine's own tasks never
+ * wait, so they are welcome everywhere. */
+static bool engine_is_own(struct heddle_sched_task *t,
+                          const struct heddle_scope *scope)
+{
+    if (!heddle_is_node(t) && (heddle_task_cell(t)->flags & TASK_HIDDEN) != 0)
+        return true;
+    return heddle_scope_has(scope, engine_scope(t));
+}
+
 /* The next task inside of `scope`. Strangers are put back after the search, so
  * that a queue that prefers them cannot hide the others. */
 static struct heddle_sched_task *engine_pop_own(struct worker *w,
@@ -420,8 +431,7 @@ static struct heddle_sched_task *engine_pop_own(struct worker *w,
 {
     struct heddle_sched_task *t, *stranger = NULL;
 
-    while ((t = engine_pop(w)) != NULL &&
-           !heddle_scope_has(scope, engine_scope(t))) {
+    while ((t = engine_pop(w)) != NULL && !engine_is_own(t, scope)) {
         t->link[0] = stranger;
         stranger = t;
     }
@@ -437,15 +447,23 @@ static struct heddle_sched_task *engine_pop_own(struct worker *w,
 void heddle_engine_help_own(struct worker *w, stop_fn stop,
                             struct heddle_scope *scope)
 {
+    uint64_t since = heddle_clock_ns();
+
     while (!stop(scope)) {
         struct heddle_sched_task *t;
 
         if (heddle_load_rlx(&w->ctx->gang) != NULL && heddle_gang_join(w))
             continue;
         t = engine_pop_own(w, scope);
+        /* Its own children may wait for a stranger that nobody else can run. A
+         * deep stack is better than none that moves; not inside of a gang. */
+        if (t == NULL && w->gang_depth == 0 &&
+            heddle_clock_ns() - since > OWN_PATIENCE_NS)
+            t = engine_pop(w);
 
         if (t != NULL) {
             heddle_engine_run(w, t);
+            since = heddle_clock_ns();
         } else {
             heddle_returns_flush(&w->returns);
             heddle_thread_yield();
