@@ -43,6 +43,14 @@ static void gen_complete(struct gen *g, unsigned i, heddle_status st)
     g->open[i] = g->open[--g->nopen];
 }
 
+/* All that was submitted has ended: events of tasks are complete. */
+static void gen_wait(struct gen *g, int how)
+{
+    gen_emit(g, (struct prog_op){.kind = OP_WAIT, .b = how});
+    for (int i = 0; i < g->p->nevents && i < PROG_EVENTS; i++)
+        g->p->is_free[i] = true;
+}
+
 /* Invariant (1). */
 static void gen_let_go(struct gen *g)
 {
@@ -179,7 +187,7 @@ static void gen_restore(struct gen *g)
     if (u < 0 || !oracle_is_marked(g->o, u) || !oracle_is_defined(g->o, u))
         return;
     gen_let_go(g);
-    gen_emit(g, (struct prog_op){.kind = OP_WAIT});
+    gen_wait(g, WAIT_CHECKED);
     gen_emit(g, (struct prog_op){.kind = OP_RESTORE, .a = u});
 }
 
@@ -317,6 +325,7 @@ static void gen_event(struct gen *g)
 {
     const int e = g->p->nevents;
     struct prog_op op = {.kind = OP_EVENT, .a = e};
+    bool is_free;
 
     if (!gen_has(WITH_EVENTS) || g->nopen == MAX_OPEN)
         return;
@@ -336,11 +345,19 @@ static void gen_event(struct gen *g)
     if (g->p->config.has_failures && gen_chance(g, 20))
         op.st = HEDDLE_EIO;
     gen_emit(g, op);
-    if (e > 0 && gen_chance(g, 40))
-        gen_emit(g, (struct prog_op){.kind = OP_EVENT_AFTER,
-                                     .a = e,
-                                     .b = (int)prog_below(g->p, (size_t)e)});
-    if (gen_chance(g, 50))
+    is_free = e < PROG_EVENTS;
+    if (e > 0 && gen_chance(g, 40)) {
+        const int pred = (int)prog_below(g->p, (size_t)e);
+
+        gen_emit(g,
+                 (struct prog_op){.kind = OP_EVENT_AFTER, .a = e, .b = pred});
+        is_free = is_free && g->p->is_free[pred];
+    }
+    if (is_free && gen_chance(g, 50))
+        g->p->is_free[e] = true;
+    else
+        is_free = false;
+    if (is_free || gen_chance(g, 25))
         gen_emit(g, (struct prog_op){.kind = OP_COMPLETE,
                                      .a = e,
                                      .st = op.st,
@@ -466,7 +483,7 @@ static void gen_step(struct gen *g)
         gen_restore(g);
     else {
         gen_let_go(g);
-        gen_emit(g, (struct prog_op){.kind = OP_WAIT});
+        gen_wait(g, WAIT_CHECKED);
     }
 }
 

@@ -11,6 +11,8 @@
  *                its descendants: its success would say that all is written
  *            (5) a task that may fail or be cancelled commutes nowhere: which of
  *                its like are cancelled with it would depend on the order
+ *            (6) a child waits for no event that the main list has to complete:
+ *                its parent may run, and wait for it, on the main thread
  */
 #include <string.h>
 
@@ -262,9 +264,9 @@ static struct prog_task *gen_child(struct task_gen *g,
     const unsigned n = (unsigned)prog_below(g->p, 4);
 
     t->has_done = prog_chance(g->p, 10) && !g->in_graph;
-    if (gen_has(WITH_EVENTS) && g->p->nevents > 0 && prog_chance(g->p, 8)) {
+    if (gen_has(WITH_EVENTS) && g->p->nevents > 0 && prog_chance(g->p, 10)) {
         t->after[0] = (int)prog_below(g->p, (size_t)g->p->nevents);
-        t->nafter = 1;
+        t->nafter = g->p->is_free[t->after[0]]; /* (6) */
     }
 
     gen_room(g->p, t, n);

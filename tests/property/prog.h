@@ -23,6 +23,7 @@
 enum {
     PROG_DIMS = 3,
     PROG_AFTER = 4,
+    PROG_EVENTS = 1024,
     PROG_THREADS = 3,
     PROG_MODES = HEDDLE_KERNEL_OPERANDS,
     PROG_ARG_HEAD = 16, /* task pointer (not hashed), salt */
@@ -206,6 +207,7 @@ struct prog {
     struct prog_task **task; /* all of them, children too */
     size_t ntasks, task_cap;
     int nevents, ngroups, ngraphs;
+    bool is_free[PROG_EVENTS]; /* generator: events that come by themselves */
     struct prog_graph graph[8];
     heddle_event **event;  /* while it runs: the objects */
     heddle_kernel *kernel; /* a table, filled by body.c */
