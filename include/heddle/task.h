@@ -117,7 +117,8 @@ struct heddle_call {
 
 /*
  * Submits one task. It may have run before the call returns. When the window is
- * full the calling thread runs tasks first.
+ * full the calling thread runs tasks first: so a task must not wait, inside of
+ * its function, for what only this thread would do later.
  *
  * HEDDLE_EINVAL   no kernel, no name, no variant; an operand is NULL or belongs
  *                 to another context; a mode that is none; a gang larger than

@@ -94,6 +94,17 @@ static inline void *heddle_deque_pop(struct heddle_deque *d)
     return item;
 }
 
+/* Owner, when there is no thief: the same without the price of a possible race. */
+static inline void *heddle_deque_pop_alone(struct heddle_deque *d)
+{
+    const int64_t b = heddle_load_rlx(&d->bottom) - 1;
+
+    if (b < heddle_load_rlx(&d->top))
+        return NULL;
+    heddle_store_rlx(&d->bottom, b);
+    return heddle_load_rlx(&d->slot[(size_t)b & d->mask]);
+}
+
 /* Anybody. The oldest item, or NULL: empty or another thief was faster. */
 static inline void *heddle_deque_steal(struct heddle_deque *d)
 {

@@ -84,7 +84,8 @@ static inline struct heddle_sched_task *engine_release(struct worker *w,
     }
     if (has_pushed) {
         w->has_pushed = true;
-        heddle_park_ring(&ctx->park, w->id);
+        if (!ctx->runs_inline) /* else there is nobody to call */
+            heddle_park_ring(&ctx->park, w->id);
     }
     return keep;
 }

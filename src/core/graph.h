@@ -100,8 +100,8 @@ struct heddle_graph {
 
 struct heddle_node {
     struct heddle_sched_task sched;
-    _Atomic int32_t ndeps;
     uint32_t index;
+    uint32_t unused;
 };
 
 _Static_assert(sizeof(struct heddle_node) == 32, "heddle_is_node");
@@ -110,8 +110,11 @@ struct graph_run {
     heddle_graph *graph;
     const struct graph_task *task; /* graph->task */
     const uint32_t *succ;          /* graph->succ */
-    heddle_handle **op;            /* graph.op, or own with bindings */
-    unsigned char *arg;            /* graph.arg, or own */
+    _Atomic int32_t
+        *ndeps;         /* behind the nodes: small, so that it stays in a near
+                               cache while nodes come and go */
+    heddle_handle **op; /* graph.op, or own with bindings */
+    unsigned char *arg; /* graph.arg, or own */
     uint64_t first_id;
     struct heddle_scope *scope; /* of the launch; the run is its only child */
     struct heddle_scope own_scope;

@@ -11,7 +11,8 @@
 
 static size_t run_bytes(const heddle_graph *g)
 {
-    return sizeof(struct graph_run) + g->ntasks * sizeof(struct heddle_node);
+    return sizeof(struct graph_run) +
+           g->ntasks * (sizeof(struct heddle_node) + sizeof(int32_t));
 }
 
 void heddle_run_free(struct graph_run *r)
@@ -45,12 +46,13 @@ static struct graph_run *run_new(heddle_graph *g)
         r->graph = g;
         r->task = g->task;
         r->succ = g->succ;
+        r->ndeps = (_Atomic int32_t *)(void *)&r->node[g->ntasks];
         r->op = g->op;
         r->arg = g->arg;
         for (size_t i = 0; i < g->ntasks; i++) {
             r->node[i].sched.prio = g->cold[i].prio;
             r->node[i].index = (uint32_t)i;
-            heddle_store_rlx(&r->node[i].ndeps, g->task[i].ndeps);
+            heddle_store_rlx(&r->ndeps[i], g->task[i].ndeps);
         }
     }
     r->again = NULL;

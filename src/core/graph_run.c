@@ -71,12 +71,15 @@ node_release(struct worker *w, struct graph_run *r, const struct graph_task *t)
         return NULL;
     }
     for (uint32_t i = t->nsucc; i-- > 0;) {
-        struct heddle_node *n = &r->node[succ[i]];
+        _Atomic int32_t *ndeps = &r->ndeps[succ[i]];
+        struct heddle_node *n;
 
         /* As in engine_release(). */
-        if (heddle_load_acq(&n->ndeps) != 1 &&
-            heddle_sub_acqrel(&n->ndeps, 1) != 1)
+        if (heddle_load_acq(ndeps) != 1 && heddle_sub_acqrel(ndeps, 1) != 1)
             continue;
+        n = &r->node[succ[i]];
+        HEDDLE_PREFETCH(n);
+        HEDDLE_PREFETCH(&r->task[succ[i]]);
         if (keep != NULL) {
             ctx->sched->push(ctx->sched_self, keep, w->pusher);
             has_pushed = true;
@@ -90,7 +93,8 @@ node_release(struct worker *w, struct graph_run *r, const struct graph_task *t)
     }
     if (has_pushed) {
         w->has_pushed = true;
-        heddle_park_ring(&ctx->park, w->id);
+        if (!ctx->runs_inline) /* else there is nobody to call */
+            heddle_park_ring(&ctx->park, w->id);
     }
     return keep;
 }
@@ -181,7 +185,7 @@ struct heddle_sched_task *heddle_node_run(struct worker *w,
     struct heddle_exec x;
     heddle_status st;
 
-    heddle_store_rlx(&n->ndeps, t->ndeps); /* invariant (4) */
+    heddle_store_rlx(&r->ndeps[n->index], t->ndeps); /* invariant (4) */
     node_exec(w, n, r, t, &x);
     if (HEDDLE_UNLIKELY((t->info & GRAPH_SLOW) != 0 || run_is_cancelled(r) ||
                         heddle_load_rlx(&ctx->is_cancelled) != 0 ||

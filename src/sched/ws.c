@@ -118,7 +118,9 @@ static struct heddle_sched_task *ws_steal(struct ws *q, unsigned worker)
 static struct heddle_sched_task *ws_pop(void *self, unsigned worker)
 {
     struct ws *q = self;
-    struct heddle_sched_task *t = heddle_deque_pop(&q->worker[worker].deque);
+    struct heddle_deque *own = &q->worker[worker].deque;
+    struct heddle_sched_task *t =
+        q->nworkers == 1 ? heddle_deque_pop_alone(own) : heddle_deque_pop(own);
 
     if (t == NULL)
         t = ws_claim(q, worker);

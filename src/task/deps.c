@@ -74,6 +74,7 @@ static HEDDLE_NOINLINE heddle_status dep_reserve(struct heddle_slab *s,
     if (heddle_dep_compact(s, dep))
         return HEDDLE_OK;
     live = dep->nmembers;
+    cap = cap < 16 ? 16 : cap; /* few steps: growth must come to an end soon */
     while (cap < 2 * (live + more))
         cap *= 2;
     if (cap > HEDDLE_DEP_MAX)
