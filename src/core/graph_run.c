@@ -8,6 +8,19 @@
  */
 #include "core/graph.h"
 
+/* True: that was the last one. */
+static inline bool node_count_down(_Atomic int32_t *ndeps, bool is_alone)
+{
+    int32_t n;
+
+    if (!is_alone) /* as in engine_release() */
+        return heddle_load_acq(ndeps) == 1 || heddle_sub_acqrel(ndeps, 1) == 1;
+    /* One slot runs all nodes: nobody else counts. */
+    n = heddle_load_rlx(ndeps) - 1;
+    heddle_store_rlx(ndeps, n);
+    return n == 0;
+}
+
 static struct graph_run *node_run_of(struct heddle_node *n)
 {
     return (struct graph_run *)(void *)((char *)(n - n->index) -
@@ -74,8 +87,7 @@ node_release(struct worker *w, struct graph_run *r, const struct graph_task *t)
         _Atomic int32_t *ndeps = &r->ndeps[succ[i]];
         struct heddle_node *n;
 
-        /* As in engine_release(). */
-        if (heddle_load_acq(ndeps) != 1 && heddle_sub_acqrel(ndeps, 1) != 1)
+        if (!node_count_down(ndeps, ctx->runs_inline))
             continue;
         n = &r->node[succ[i]];
         HEDDLE_PREFETCH(n);
