@@ -59,8 +59,8 @@ bool heddle_dep_compact(struct heddle_slab *s, struct heddle_dep *dep)
         if (heddle_ref_live(s, dep->member[i]) != NULL)
             dep->member[live++] = dep->member[i];
     dep->nmembers = live;
-    /* Half is free, or the next few calls would scan all of it again. */
-    return live <= dep->cap / 2;
+    /* Half of a long one is free, or the next few calls would scan it again. */
+    return live < dep->cap && (dep->cap <= 16 || live <= dep->cap / 2);
 }
 
 /* Room for one more member: first by dropping the ended, then by growing. */
