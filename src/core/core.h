@@ -410,7 +410,27 @@ static inline void heddle_foreign_leave(heddle_ctx *ctx)
 void heddle_ctx_signal(heddle_ctx *ctx);
 /* A task became ready. */
 void heddle_engine_push(struct worker *w, struct heddle_sched_task *t);
-/* From outside of any slot; takes foreign_lock. */
+/* After the successors of a task were looked at: `keep` is ready and was not
+ * pushed; others were, if has_pushed. Returns what to run next. */
+static inline struct heddle_sched_task *
+heddle_engine_hand_on(struct worker *w, struct heddle_sched_task *keep,
+                      bool has_pushed)
+{
+    heddle_ctx *ctx = w->ctx;
+
+    if (keep != NULL && !ctx->sched->allows_handoff) {
+        ctx->sched->push(ctx->sched_self, keep, w->pusher);
+        has_pushed = true;
+        keep = NULL;
+    }
+    if (has_pushed) {
+        w->has_pushed = true;
+        if (!ctx->runs_inline) /* else there is nobody to call */
+            heddle_park_ring(&ctx->park, w->id);
+    }
+    return keep;
+}
+/* From outside of any slot. */
 void heddle_engine_push_foreign(heddle_ctx *ctx, struct heddle_sched_task *t);
 /* The end of a task: releases its successors. The cell is gone afterwards.
  * Returns a task to run next, or NULL. */

@@ -77,17 +77,7 @@ static inline struct heddle_sched_task *engine_release(struct worker *w,
         }
         node = next;
     }
-    if (keep != NULL && !ctx->sched->allows_handoff) {
-        ctx->sched->push(ctx->sched_self, keep, w->pusher);
-        has_pushed = true;
-        keep = NULL;
-    }
-    if (has_pushed) {
-        w->has_pushed = true;
-        if (!ctx->runs_inline) /* else there is nobody to call */
-            heddle_park_ring(&ctx->park, w->id);
-    }
-    return keep;
+    return heddle_engine_hand_on(w, keep, has_pushed);
 }
 
 struct heddle_sched_task *heddle_engine_end(struct worker *w,

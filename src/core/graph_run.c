@@ -98,17 +98,7 @@ node_release(struct worker *w, struct graph_run *r, const struct graph_task *t)
         }
         keep = &n->sched;
     }
-    if (keep != NULL && !ctx->sched->allows_handoff) {
-        ctx->sched->push(ctx->sched_self, keep, w->pusher);
-        has_pushed = true;
-        keep = NULL;
-    }
-    if (has_pushed) {
-        w->has_pushed = true;
-        if (!ctx->runs_inline) /* else there is nobody to call */
-            heddle_park_ring(&ctx->park, w->id);
-    }
-    return keep;
+    return heddle_engine_hand_on(w, keep, has_pushed);
 }
 
 static inline void node_exec(struct worker *w, struct heddle_node *n,
