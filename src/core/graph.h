@@ -101,7 +101,7 @@ struct heddle_graph {
 struct heddle_node {
     struct heddle_sched_task sched;
     uint32_t index;
-    uint32_t unused;
+    uint32_t pad; /* to 32 bytes */
 };
 
 _Static_assert(sizeof(struct heddle_node) == 32, "heddle_is_node");

@@ -145,7 +145,6 @@ struct heddle_registry {
     size_t budget; /* bytes of runtime-allocated data; 0: none */
     _Atomic size_t used;
     _Atomic uint32_t nmarks; /* units that carry a mark of failure */
-    size_t guard_bytes;      /* access checker: canaries around allocations */
 };
 
 void heddle_registry_init(struct heddle_registry *reg, void *owner,
