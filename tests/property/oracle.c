@@ -268,8 +268,12 @@ static bool task_may_fail(const struct oracle *o, const struct prog_task *t)
 bool oracle_predict(struct oracle *o, const struct prog_task *t)
 {
     struct place *pl = task_places(o, t, NULL);
-    const bool ok = task_start(o, t, pl) == HEDDLE_OK && !task_may_fail(o, t);
+    bool ok = task_start(o, t, pl) == HEDDLE_OK && !task_may_fail(o, t);
 
+    /* Writing a part does not clear the mark of the whole: children that read
+     * the part are cancelled. */
+    for (unsigned i = 0; i < t->nops && t->nchildren > 0; i++)
+        ok = ok && !mark_meets(&o->marks, &pl[i]);
     free(pl);
     return ok;
 }
