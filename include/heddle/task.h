@@ -35,12 +35,19 @@ struct heddle_exec;
 
 typedef heddle_status (*heddle_run_fn)(struct heddle_exec *x);
 
-enum heddle_device { HEDDLE_DEV_CPU = 1 };
+enum heddle_device {
+    HEDDLE_DEV_CPU = 1,
+    HEDDLE_DEV_CUDA = 2,
+    HEDDLE_DEV_OPENCL = 3
+};
+
+/* "cpu", "cuda", "opencl"; "unknown" for anything else. Never NULL. */
+HEDDLE_API const char *heddle_device_name(enum heddle_device kind);
 
 struct heddle_variant {
     const char *name;          /* NULL: the device's name */
-    enum heddle_device device; /* required */
-    heddle_run_fn run;         /* required; NULL ends the list */
+    enum heddle_device device; /* required; 0 ends the list */
+    heddle_run_fn run;         /* NULL: runs on simulated devices only */
     unsigned gang;             /* workers at once, all or nothing; 0: 1 */
     size_t scratch_bytes;      /* see heddle_exec_scratch() */
 };

@@ -33,7 +33,7 @@
 
 struct heddle_sched_task {
     int prio;
-    uint32_t aux; /* the policy's, as is link */
+    uint32_t aux; /* the policy's from submitted() or push() on; link: from push() */
     struct heddle_sched_task *link[2];
 };
 
@@ -42,13 +42,61 @@ enum {
     HEDDLE_SCHED_SUBMITTER = -2, /* the one that holds the submission lock */
 };
 
+/* Workers that are alike and share a memory: all cores, or one accelerator. */
+struct heddle_sched_class {
+    const char *name;
+    unsigned kind;     /* enum heddle_device */
+    unsigned type;     /* classes of one type take equal times */
+    unsigned node;     /* its memory */
+    unsigned first;    /* its first worker; they are numbered in a row */
+    unsigned nworkers;
+};
+
+/*
+ * What a policy may ask about a task it was given, while it has it. All of it may
+ * be asked from push(), pop() and submitted(); nothing blocks for long. Costs are
+ * models: good enough to decide by, never to be relied on.
+ */
+struct heddle_sched_view {
+    /* ns of the task on a worker of the class. INFINITY: it cannot run there.
+     * NAN: unknown, nothing like it was ever measured. From 0 to 1 in
+     * *confidence_out (may be NULL): how sure. */
+    double (*cost)(void *view, const struct heddle_sched_task *t, unsigned cls,
+                   double *confidence_out);
+    /* ns until what the task reads would be in the memory of the class. */
+    double (*fetch)(void *view, const struct heddle_sched_task *t,
+                    unsigned cls);
+    /* Bytes the task reads and writes, and how many of those it reads are valid in
+     * the memory of the class. */
+    void (*bytes)(void *view, const struct heddle_sched_task *t, unsigned cls,
+                  uint64_t *read_out, uint64_t *written_out,
+                  uint64_t *present_out);
+    /* Tasks of one number are the same kernel on the same shapes; from 0, dense,
+     * less than 2^20. */
+    unsigned (*sort)(void *view, const struct heddle_sched_task *t);
+    /* The kernel's name, and the task's number in the order of submission. */
+    const char *(*kernel)(void *view, const struct heddle_sched_task *t);
+    uint64_t (*id)(void *view, const struct heddle_sched_task *t);
+    /* The context's clock: real or virtual. */
+    uint64_t (*now_ns)(void *view);
+};
+
 /* Read-only facts about the machine, valid until fini() returns. */
 struct heddle_sched_env {
     const struct heddle_allocator *alloc;
     unsigned nworkers;
     /* For worker w the other workers, nearest first:
-     * steal_order[w * (nworkers - 1) + i]. NULL when nworkers is 1. */
+     * steal_order[w * (nworkers - 1) + i]. NULL when nworkers is 1, and when
+     * there is more than one class. */
     const unsigned *steal_order;
+
+    /* NULL and 0: one class, the cores, and nothing can be asked. */
+    const struct heddle_sched_class *cls;
+    unsigned ncls, ntypes;
+    const unsigned *class_of; /* worker -> class */
+    const struct heddle_sched_view *view;
+    void *view_self;          /* the first argument of its functions */
+    const char *plan;         /* replay: a log or a placement file; or NULL */
 };
 
 struct heddle_sched_ops {
@@ -69,8 +117,32 @@ struct heddle_sched_ops {
     /* Required. `worker`: who pushes, a number or one of the two above. */
     void (*push)(void *self, struct heddle_sched_task *t, int worker);
 
-    /* Required. Never blocks. */
+    /* Required. Never blocks. With classes: only a task that can run on the
+     * worker's class. */
     struct heddle_sched_task *(*pop)(void *self, unsigned worker);
+
+    /* The policy asks cost() and so on: it can be used with several classes. */
+    bool knows_classes;
+
+    /* Optional, called only when there are classes. The task was submitted: it
+     * will be pushed after the tasks `pred` (those of its predecessors that may
+     * still run; pointers are good for the time of the call, `aux` of each is as
+     * the policy left it unless that task has ended). One caller at a time per
+     * submitting thread; the policy locks. */
+    void (*submitted)(void *self, struct heddle_sched_task *t,
+                      struct heddle_sched_task *const *pred, unsigned npred);
+
+    /* Optional, called only when there are classes. A task that pop() gave to
+     * `worker` has ended after running for `ns`, or could not be run (ns < 0) and
+     * will be pushed again. `aux` is as the policy left it. */
+    void (*ended)(void *self, const struct heddle_sched_task *t,
+                  unsigned worker, double ns);
+
+    /* Required when knows_classes. Nobody will pop for the class any more, and
+     * cost() says INFINITY for it from now on. Takes out every task that is placed
+     * on the class or can run nowhere now, chained through link[0]: the engine
+     * pushes them again or ends them. */
+    struct heddle_sched_task *(*lost)(void *self, unsigned cls);
 
     /* Optional. Tasks taken from another worker so far. */
     uint64_t (*steals)(void *self);
