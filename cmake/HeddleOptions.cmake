@@ -12,7 +12,7 @@ set_property(CACHE HEDDLE_SANITIZE PROPERTY STRINGS "" address thread)
 option(HEDDLE_COVERAGE "count executed lines (gcov)" OFF)
 option(HEDDLE_WERROR "warnings are errors (always so when CI=true)" OFF)
 
-foreach(x HWLOC BLAS CUDA)
+foreach(x HWLOC BLAS CUDA OPENCL)
   set(HEDDLE_WITH_${x} AUTO CACHE STRING "AUTO, ON or OFF")
   set_property(CACHE HEDDLE_WITH_${x} PROPERTY STRINGS AUTO ON OFF)
 endforeach()
@@ -106,6 +106,28 @@ function(heddle_find_cuda found)
   endif()
 endfunction()
 
+# heddle::opencl: headers only. src/drive loads the library when it runs, so a
+# build that has it works on machines without any OpenCL.
+function(heddle_find_opencl found)
+  find_path(HEDDLE_OPENCL_INCLUDE CL/cl.h)
+  mark_as_advanced(HEDDLE_OPENCL_INCLUDE)
+  if(HEDDLE_OPENCL_INCLUDE)
+    heddle_try(HEDDLE_OPENCL_WORKS "
+      #define CL_TARGET_OPENCL_VERSION 120
+      #include <CL/cl.h>
+      #include <dlfcn.h>
+      int main(void) {
+        void *lib = dlopen(\"libOpenCL.so.1\", RTLD_NOW);
+        return lib != 0 && CL_SUCCESS != 0;
+      }" "${HEDDLE_OPENCL_INCLUDE}" "${CMAKE_DL_LIBS}")
+  endif()
+  if(HEDDLE_OPENCL_WORKS)
+    heddle_imported(heddle::opencl
+      "${HEDDLE_OPENCL_INCLUDE}" "${CMAKE_DL_LIBS}")
+  endif()
+  set(${found} "${HEDDLE_OPENCL_WORKS}" PARENT_SCOPE)
+endfunction()
+
 # A macro: the 0 or 1 has to reach the caller and hide the cache entry.
 macro(heddle_decide x)
   if(NOT "$CACHE{HEDDLE_WITH_${x}}" MATCHES "^(AUTO|ON|OFF)$")
@@ -132,6 +154,7 @@ endmacro()
 heddle_decide(HWLOC hwloc)
 heddle_decide(BLAS blas)
 heddle_decide(CUDA cuda)
+heddle_decide(OPENCL opencl)
 if(HEDDLE_WITH_CUDA)
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
     set(CMAKE_CUDA_ARCHITECTURES 80 90)
@@ -151,7 +174,8 @@ function(heddle_print_summary)
   if(HEDDLE_SANITIZE)
     message(STATUS "  sanitizer  ${HEDDLE_SANITIZE}")
   endif()
-  foreach(row "HWLOC;hwloc      " "BLAS;blas       " "CUDA;cuda       ")
+  foreach(row "HWLOC;hwloc      " "BLAS;blas       " "CUDA;cuda       "
+      "OPENCL;opencl     ")
     list(GET row 0 x)
     list(GET row 1 label)
     message(STATUS

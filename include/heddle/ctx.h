@@ -61,6 +61,22 @@ struct heddle_ctx_opts {
     heddle_message_fn message; /* NULL: sentences are kept, not reported */
     void *message_user;
     struct heddle_allocator allocator; /* zero: the C library's */
+
+    /* Devices and memories; see docs/guide/06-devices.md. */
+    const char *devices; /* "none", or names and kinds with commas, as in
+                            "opencl" or "cpu,opencl0"; NULL: every accelerator
+                            that is found */
+    size_t device_memory;  /* bytes of each device to use; 0: what is free */
+    const char *disk_path; /* a folder: data that the runtime allocates and that
+                              exceed memory_budget are kept there; NULL: off */
+    size_t disk_bytes;     /* the most to use of it; 0: what is free */
+    const char *machine;   /* run in virtual time on the machine described in
+                              this file, or by "starpu:DIR:NAME" */
+    enum heddle_switch execute; /* virtual time: call the functions as well, on
+                                   memories of their own; default off */
+    const char *faults; /* what shall go wrong, as `fault` lines of a machine
+                           file with ';' between them */
+    const char *plan;   /* for the scheduler replay: a log or placement file */
     bool ignore_env;                   /* take nothing from the environment */
 };
 
@@ -71,7 +87,9 @@ struct heddle_ctx_opts {
  * HEDDLE_OK      *ctx_out is yours; end it with heddle_ctx_destroy()
  * HEDDLE_EINVAL  a field is out of range, or names no scheduler
  * HEDDLE_ENOMEM  no memory or no threads
- * HEDDLE_EIO     log_path cannot be written
+ * HEDDLE_EIO     log_path cannot be written, or the disk cannot be used
+ * HEDDLE_ENOENT, HEDDLE_EFORMAT  the machine file is not there, or malformed
+ * HEDDLE_EDEV    a device that was asked for is not there
  */
 HEDDLE_API HEDDLE_MUST_USE heddle_status
 heddle_ctx_create(const struct heddle_ctx_opts *opts, heddle_ctx **ctx_out);
@@ -136,12 +154,46 @@ struct heddle_ctx_stats {
     size_t cell_bytes; /* memory of all task records */
     uint64_t cells;    /* task records allocated */
     size_t data_bytes; /* runtime-allocated data now */
+    uint64_t virtual_ns; /* virtual time since the start; 0: real time */
+    uint64_t copied_bytes; /* between memories, all reasons */
+    uint64_t evictions;
 };
 
 /* Copies counters; set out->size before. While tasks run they are of about now.
  * HEDDLE_EINVAL: NULL, or a wrong size. */
 HEDDLE_API heddle_status heddle_ctx_get_stats(heddle_ctx *ctx,
                                               struct heddle_ctx_stats *out);
+
+/* A memory of the context: the host's, a device's, a disk. */
+struct heddle_memory_info {
+    size_t size;   /* sizeof(struct heddle_memory_info) */
+    char name[32]; /* "host", "opencl0", ... */
+    uint64_t budget; /* bytes; UINT64_MAX: no limit */
+    uint64_t used, peak;
+    uint64_t bytes_in, bytes_out; /* copied to and from it */
+    uint64_t bytes_written_back;  /* arrived here from elsewhere to be kept */
+    uint64_t evictions;
+};
+
+/* The i-th memory, the host's first. HEDDLE_ENOENT: there is none, HEDDLE_EINVAL:
+ * NULL or a wrong size. */
+HEDDLE_API heddle_status heddle_ctx_get_memory(heddle_ctx *ctx, unsigned i,
+                                               struct heddle_memory_info *out);
+
+/* Workers that are alike and share a memory: the cores, or one device. */
+struct heddle_class_info {
+    size_t size; /* sizeof(struct heddle_class_info) */
+    char name[32];
+    char model[64];
+    char kind[16];     /* "cpu", "cuda", "opencl" */
+    unsigned memory;   /* index for heddle_ctx_get_memory() */
+    unsigned nworkers;
+    int is_lost;
+};
+
+/* The i-th class, the cores first. Statuses as above. */
+HEDDLE_API heddle_status heddle_ctx_get_class(heddle_ctx *ctx, unsigned i,
+                                              struct heddle_class_info *out);
 
 /*
  * Writes what the recorder holds to a file (docs/formats/log.md).

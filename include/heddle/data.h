@@ -16,7 +16,8 @@
  *           context is gone is HEDDLE_ESTATE: it can only be unreffed.
  * Lifetime: memory given by the caller stays the caller's. It must not be
  *           touched between registration and the last unref, except between
- *           acquire and release. unref returns at once: the handle goes when
+ *           acquire and release, and between heddle_wait(), which brings such
+ *           data home, and the next task on them. unref returns at once: the handle goes when
  *           the tasks that use it have ended.
  * Failure:  a handle or view whose writer failed is marked; a task that would
  *           read any part of it is cancelled instead. The mark goes when the
@@ -178,6 +179,22 @@ HEDDLE_API heddle_status heddle_handle_release(heddle_handle *h);
 
 /* Removes the mark of failure; the data count as valid again. */
 HEDDLE_API heddle_status heddle_handle_restore(heddle_handle *h);
+
+/* Hints about where data should be. In order with the tasks on the handle, and
+ * never needed: what is wrong costs time. */
+enum heddle_advice {
+    HEDDLE_PREFETCH = 1, /* will be needed in that memory */
+    HEDDLE_WONT_USE,     /* not needed for long: the first to be evicted */
+    HEDDLE_EVICT,        /* bring it home and free the copies on devices */
+    HEDDLE_PIN,          /* never evict it from that memory */
+    HEDDLE_UNPIN
+};
+
+/* `memory` as in heddle_ctx_get_memory(); WONT_USE and EVICT take none.
+ * HEDDLE_EINVAL: no such advice or memory; HEDDLE_ENOMEM. */
+HEDDLE_API heddle_status heddle_handle_advise(heddle_handle *h,
+                                              enum heddle_advice advice,
+                                              unsigned memory);
 
 /* Facts, borrowed from the handle; NULL, "" or 0 for NULL. */
 HEDDLE_API const struct heddle_layout *

@@ -3,6 +3,7 @@
 #define HEDDLE_HEDDLE_H
 
 /* heddle/heddle.h - everything a program that runs tasks needs. */
+#include "heddle/bound.h"
 #include "heddle/ctx.h"
 #include "heddle/data.h"
 #include "heddle/graph.h"

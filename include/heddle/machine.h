@@ -61,6 +61,111 @@ struct heddle_machine_info {
 HEDDLE_API HEDDLE_MUST_USE heddle_status
 heddle_machine_query(struct heddle_machine_info *info);
 
+/*
+ * A machine as a description: what heddle simulates and schedulers are compared
+ * on. Sources:
+ *
+ *   FILE               a text file, docs/formats/machine.md
+ *   starpu:DIR:NAME    measurements of StarPU: DIR/bus/NAME.config and so on,
+ *                      DIR/codelets/45/KERNEL.NAME
+ *
+ * Constant once it is open: any thread may read it.
+ */
+typedef struct heddle_machine heddle_machine;
+
+#define HEDDLE_MACHINE_NAME_MAX 64
+
+/*
+ * HEDDLE_OK       *out is the machine; close it with heddle_machine_close()
+ * HEDDLE_EINVAL   source or out is NULL
+ * HEDDLE_ENOENT   a file is not there
+ * HEDDLE_EIO      a file cannot be read
+ * HEDDLE_EFORMAT  malformed, or what it describes makes no sense
+ * HEDDLE_ENOMEM   no memory
+ *
+ * On failure `why` (cap bytes; may be NULL) has one sentence, with file and line.
+ */
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_machine_open(
+    const char *source, heddle_machine **out, char *why, size_t cap);
+
+/* NULL is fine. */
+HEDDLE_API void heddle_machine_close(heddle_machine *m);
+
+/* The structs below begin with their size, as heddle_machine_info does. */
+struct heddle_machine_counts {
+    size_t size;
+    uint32_t classes; /* kinds of workers that share a memory */
+    uint32_t types;   /* different (kind, model) among them */
+    uint32_t workers; /* of all classes */
+    uint32_t nodes;   /* memories; 0 is the host's */
+    uint32_t links;   /* one way each */
+    uint32_t buses;
+    uint32_t faults;  /* things that go wrong on purpose */
+    double submit_ns; /* cost of one submission */
+    double task_ns;   /* overhead per task on its worker */
+    char name[HEDDLE_MACHINE_NAME_MAX];
+};
+
+struct heddle_machine_class {
+    size_t size;
+    char name[HEDDLE_MACHINE_NAME_MAX];
+    char model[HEDDLE_MACHINE_NAME_MAX];
+    uint32_t kind;     /* enum heddle_device */
+    uint32_t type;     /* classes of one type take equal times */
+    uint32_t node;     /* its memory */
+    uint32_t nworkers; /* > 0 */
+    double launch_ns;  /* added to every kernel */
+    double gflops;     /* of one worker; 0: unknown */
+    double gbytes;     /* GB/s of one worker to its memory; 0: unknown */
+};
+
+enum heddle_machine_memory {
+    HEDDLE_MEMORY_HOST,
+    HEDDLE_MEMORY_DEVICE,
+    HEDDLE_MEMORY_DISK
+};
+
+struct heddle_machine_node {
+    size_t size;
+    char name[HEDDLE_MACHINE_NAME_MAX];
+    uint32_t kind;  /* enum heddle_machine_memory */
+    uint64_t bytes; /* 0: no limit */
+};
+
+struct heddle_machine_link {
+    size_t size;
+    char name[HEDDLE_MACHINE_NAME_MAX];
+    uint32_t from, to;   /* nodes */
+    double bytes_per_ns; /* equal to GB/s */
+    double latency_ns;
+    int32_t bus;             /* links of a bus share its bandwidth; -1: none */
+    double bus_bytes_per_ns; /* 0: no bus */
+};
+
+/*
+ * HEDDLE_OK      *out is filled
+ * HEDDLE_EINVAL  an argument is NULL, or out->size is less than the first
+ *                version's
+ * HEDDLE_ENOENT  there is no such class, node or link
+ */
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_machine_describe(
+    const heddle_machine *m, struct heddle_machine_counts *out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_machine_get_class(
+    const heddle_machine *m, uint32_t i, struct heddle_machine_class *out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_machine_get_node(
+    const heddle_machine *m, uint32_t i, struct heddle_machine_node *out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_machine_get_link(
+    const heddle_machine *m, uint32_t i, struct heddle_machine_link *out);
+
+/*
+ * ns of one run of `kernel` on a worker of class `cls`; bytes: of all operands,
+ * flops: 0 when unknown. By the timing of exactly these bytes; else by a power law
+ * through other timings; else by rates. NAN: nobody knows.
+ */
+HEDDLE_API double heddle_machine_time(const heddle_machine *m,
+                                      const char *kernel, uint32_t cls,
+                                      double bytes, double flops);
+
 #ifdef __cplusplus
 }
 #endif

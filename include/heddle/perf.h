@@ -157,6 +157,34 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_perf_query(
     heddle_perf *perf, const struct heddle_perf_key *key, uint64_t shape,
     double flops, double bytes, struct heddle_estimate *est_out);
 
+/*
+ * Links: what it costs to copy bytes from one memory to another, as
+ * latency_ns + bytes / bytes_per_s. Their measurements are kept under the
+ * reserved name HEDDLE_PERF_LINKS, which heddle_perf_show() (one info per link
+ * and size; variant: from, device: to) and heddle_perf_forget() take like the
+ * name of a kernel. heddle_perf_list() leaves it out.
+ */
+#define HEDDLE_PERF_LINKS "@links"
+
+/* Strings are borrowed for the time of the call. */
+struct heddle_perf_link_info {
+    const char *from; /* models of memories: "host", "opencl:NAME" */
+    const char *to;
+    double latency_ns;
+    double bytes_per_s;
+    double confidence; /* 0..1 */
+    uint64_t count;    /* copies ever recorded */
+    uint64_t ignored;  /* refused by this process */
+};
+
+typedef heddle_status (*heddle_perf_link_fn)(
+    void *user, const struct heddle_perf_link_info *info);
+
+/* Calls fn for each link that has measurements, by `from` and `to`. None is no
+ * failure. HEDDLE_ENOMEM. */
+HEDDLE_API HEDDLE_MUST_USE heddle_status
+heddle_perf_each_link(heddle_perf *perf, heddle_perf_link_fn fn, void *user);
+
 /* The `dir` a context uses when it is given none (heddle(7) says which); ""
  * when there is none or it does not fit. */
 HEDDLE_API void heddle_env_cache_dir(char *buf, size_t bytes);

@@ -50,6 +50,7 @@ struct heddle_variant {
     heddle_run_fn run;         /* NULL: runs on simulated devices only */
     unsigned gang;             /* workers at once, all or nothing; 0: 1 */
     size_t scratch_bytes;      /* see heddle_exec_scratch() */
+    unsigned digits;           /* decimal digits of its results; 0: all there are */
 };
 
 /* What one call costs, for models and reports. */
@@ -101,6 +102,9 @@ struct heddle_task_opts {
     void *done_user;
     heddle_event **event_out; /* a new event that completes with the task */
     unsigned variant;         /* 1 + index of the only variant to use; 0: any */
+    unsigned devices; /* kinds that may run it, 1u << HEDDLE_DEV_CPU and so on,
+                         or-ed; 0: any */
+    unsigned digits;  /* decimal digits the result must have; 0: any variant */
 };
 
 /* A task has at most 255 operands. Of these the first HEDDLE_KERNEL_OPERANDS may

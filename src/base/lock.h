@@ -14,6 +14,7 @@ enum heddle_rank {
     HEDDLE_RANK_CTX = 10,    /* start, stop and configuration of a context */
     HEDDLE_RANK_SUBMIT = 20, /* order of submissions */
     HEDDLE_RANK_DATA = 30,   /* handles and their access chains */
+    HEDDLE_RANK_MEM = 35,    /* where copies of data are */
     HEDDLE_RANK_SCHED = 40,  /* everything inside a scheduling policy */
     HEDDLE_RANK_PERF = 50,   /* performance models */
     HEDDLE_RANK_TRACE = 60,  /* event log */

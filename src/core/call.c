@@ -16,7 +16,7 @@
  */
 #include <string.h>
 
-#include "core/core.h"
+#include "core/dev.h"
 
 /* Memory that lives as long as the task: a further cell, or the heap. */
 static void *submit_further(heddle_ctx *ctx, struct submitter *sub,
@@ -112,7 +112,9 @@ static heddle_status submit_apply_opts(heddle_ctx *ctx, struct submission *s,
     e->name = o->name;
     e->done = o->done;
     e->done_user = o->done_user;
-    e->variant = (uint16_t)o->variant;
+    e->variant = (uint8_t)o->variant;
+    e->devices = (uint8_t)o->devices;
+    e->digits = (uint16_t)(o->digits < UINT16_MAX ? o->digits : UINT16_MAX);
     e->retries = (uint16_t)(o->retries < UINT16_MAX ? o->retries : UINT16_MAX);
     e->deadline_ns = heddle_deadline_ns(o->timeout_ns);
     if (o->nafter > 0) {
@@ -185,7 +187,7 @@ static heddle_status submit_fill(heddle_ctx *ctx, struct submission *s,
                                  nops * sizeof(*e->mode));
         if (e->mode == NULL)
             return HEDDLE_ENOMEM;
-        e->nmode = nops;
+        e->nmode = (uint16_t)nops;
     }
     if (call->arg_bytes > HEDDLE_CELL_ARG) {
         e->arg = submit_further(ctx, s->sub, c, call->arg, call->arg_bytes);
@@ -327,7 +329,8 @@ static HEDDLE_NOINLINE void submit_trace(heddle_ctx *ctx, struct submission *s,
                                 ? heddle_slow_predict(ctx, c)
                                 : 0;
 
-    heddle_trace_submit(l, c->id, s->kinfo->id, c->prio, heddle_ticks(),
+    heddle_trace_submit(l, c->id, s->kinfo->id, c->prio,
+                        heddle_ctx_ticks(ctx),
                         predicted, s->scope == NULL ? 0 : s->scope->parent_id);
     for (unsigned i = 0; i < nops; i++)
         heddle_trace_access(l, c->id, acc[i].unit->id, (uint8_t)acc[i].mode,
@@ -405,6 +408,8 @@ heddle_status heddle_submit_one(heddle_ctx *ctx, struct submission *s)
         if (s->scope->group != NULL)
             s->flags |= TASK_SLOW; /* may be cancelled with its parent */
     }
+    if (HEDDLE_UNLIKELY(ctx->dev != NULL && s->acc == NULL))
+        HEDDLE_TRY(heddle_dev_check(ctx, s, acc, nops));
     n = nops;
     if (HEDDLE_UNLIKELY(s->acc != NULL)) {
         acc = s->acc;
@@ -429,6 +434,8 @@ heddle_status heddle_submit_one(heddle_ctx *ctx, struct submission *s)
     heddle_deps_update(s->domain, acc, n, heddle_cell_ref(c));
     if (HEDDLE_UNLIKELY(heddle_trace_is_on(s->sub->lane, HEDDLE_TRACE_SUBMIT)))
         submit_trace(ctx, s, c, acc, n, m);
+    if (HEDDLE_UNLIKELY(ctx->dev != NULL))
+        heddle_dev_submitted(ctx, s, c, acc, nops, m);
     heddle_submit_count(ctx, s);
     if (m == 0 || heddle_deps_link(slab, c, m))
         s->ready = &c->sched;

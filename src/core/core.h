@@ -18,6 +18,7 @@
  *   gang.c     several workers in one task               workers
  *   graph_*.c  recorded regions                          any
  *   event.c, group.c, handle.c, ctx.c                    the public objects
+ *   dev*.c     devices, other memories, virtual time: dev.h
  *
  * Threads and slots. A context has nworkers slots. Slot 0 is taken by whichever
  * outside thread waits or helps (holder of `master`); the others have threads of
@@ -78,6 +79,7 @@ struct heddle_kinfo {
     bool is_slow; /* tasks of it take the slow path */
     enum heddle_mode mode[HEDDLE_KERNEL_OPERANDS];
     _Atomic(struct heddle_perf_series *) series[HEDDLE_KERNEL_VARIANTS];
+    _Atomic(struct dev_shape *) shapes; /* with devices: what tasks cost */
     struct heddle_kinfo *next;
 };
 
@@ -144,8 +146,10 @@ struct task_ext {
     uint32_t nafter;
     uint32_t arg_bytes;
     uint16_t retries;
-    uint16_t variant;
-    uint32_t nmode;
+    uint8_t variant;
+    uint8_t devices; /* kinds that may run it; 0: any */
+    uint16_t nmode;
+    uint16_t digits;
     enum heddle_mode own_mode; /* of a grant */
 };
 
@@ -201,7 +205,8 @@ struct exec_slow {
     void *backup[HEDDLE_KERNEL_OPERANDS];
     struct gang *gang;
     unsigned rank;
-    void *check;     /* the checker's */
+    struct dev_task *dev; /* on a device */
+    void *check;          /* the checker's */
     bool is_skipped; /* the engine decided not to run it */
     char message[200];
 };
@@ -263,9 +268,13 @@ struct heddle_ctx {
     bool runs_inline; /* one worker: ready tasks run in submit() */
     bool checks;
     bool has_models;
+    bool allows_handoff;     /* the scheduler does, and there are only cores */
+    struct heddle_devs *dev; /* NULL: nothing but cores and the host's memory */
+    struct worker *driver;   /* the worker of the driver, no slot */
     const struct heddle_sched_ops *sched;
     void *sched_self;
-    struct worker *worker; /* nworkers, then `foreign` */
+    struct worker *worker; /* nworkers, then `foreign`, then `driver` */
+    unsigned nall;         /* all of these */
     struct worker *foreign;
     uint64_t spin_ticks;
     uint64_t rest_ticks; /* 100 ns */
@@ -276,6 +285,8 @@ struct heddle_ctx {
     heddle_perf *perf;
     struct heddle_topo *topo;
     unsigned *steal_order;
+    unsigned *flat_order; /* the same for workers that are no threads */
+    size_t flat_bytes;
     unsigned watchdog_ms;
     heddle_message_fn message;
     void *message_user;
@@ -371,6 +382,40 @@ static inline heddle_status submitter_kinfo(heddle_ctx *ctx,
     return HEDDLE_OK;
 }
 
+/* --- dev*.c: with devices or several memories only (dev.h) ------------------ */
+
+void heddle_dev_push(heddle_ctx *ctx, struct heddle_sched_task *t);
+/* The data of a task on a core, or of a hidden task. True: go on. False: it comes
+ * back when they are there; do not touch it. */
+bool heddle_dev_supply_host(struct worker *w, struct heddle_sched_task *t,
+                            struct heddle_exec *x, const struct task_ext *ext);
+bool heddle_dev_supply_hidden(struct worker *w, struct heddle_cell *c);
+/* Why the data of a hidden task are not there, or HEDDLE_OK. */
+heddle_status heddle_dev_status(const struct heddle_sched_task *t);
+/* A task has ended: what it wrote is valid where it ran. */
+void heddle_dev_settle(struct worker *w, struct heddle_sched_task *t,
+                       heddle_status st);
+/* The next task for a core; NULL: none. */
+struct heddle_sched_task *heddle_dev_pop(struct worker *w);
+/* Tasks are on devices, or data on their way. */
+bool heddle_dev_is_busy(heddle_ctx *ctx);
+/* Virtual time: the loop of every wait, and one step of it. */
+bool heddle_dev_is_virtual(const heddle_ctx *ctx);
+bool heddle_dev_loop(struct worker *w, bool (*stop)(void *), void *arg,
+                     uint64_t deadline_ns);
+bool heddle_dev_step_virtual(struct worker *w);
+/* After all tasks have ended: data of the user come home. False: too late. */
+bool heddle_dev_go_home(heddle_ctx *ctx, uint64_t deadline_ns);
+/* May a handle that nobody refers to be freed at once? */
+bool heddle_dev_may_free(heddle_ctx *ctx, heddle_handle *h);
+/* The layout of an operand on a device. */
+const struct heddle_layout *heddle_dev_layout(const struct heddle_exec *x,
+                                              unsigned i);
+/* The device that runs it, and the stream; NULL: a core. */
+struct heddle_dev *heddle_exec_dev(struct heddle_exec *x, unsigned *stream_out);
+/* heddle_ticks(), or virtual time. */
+uint64_t heddle_ctx_ticks(const heddle_ctx *ctx);
+
 /* --- engine.c ------------------------------------------------------------ */
 
 void *heddle_worker_main(void *arg);
@@ -406,6 +451,15 @@ static inline void heddle_foreign_leave(heddle_ctx *ctx)
 {
     heddle_sub_acqrel(&ctx->nforeign, 1u); /* the last access to ctx */
 }
+/* Gives a ready task to the scheduler; the caller rings the bell. */
+static inline void heddle_ready(heddle_ctx *ctx, struct heddle_sched_task *t,
+                                int pusher)
+{
+    if (HEDDLE_UNLIKELY(ctx->dev != NULL))
+        heddle_dev_push(ctx, t);
+    else
+        ctx->sched->push(ctx->sched_self, t, pusher);
+}
 /* Wakes who waits for a condition that may have become true. */
 void heddle_ctx_signal(heddle_ctx *ctx);
 /* A task became ready. */
@@ -418,8 +472,8 @@ heddle_engine_hand_on(struct worker *w, struct heddle_sched_task *keep,
 {
     heddle_ctx *ctx = w->ctx;
 
-    if (keep != NULL && !ctx->sched->allows_handoff) {
-        ctx->sched->push(ctx->sched_self, keep, w->pusher);
+    if (keep != NULL && !ctx->allows_handoff) {
+        heddle_ready(ctx, keep, w->pusher);
         has_pushed = true;
         keep = NULL;
     }
@@ -461,6 +515,12 @@ float heddle_slow_predict(heddle_ctx *ctx, struct heddle_cell *c);
 /* After the function of a plain task that failed or has children. */
 struct heddle_sched_task *heddle_slow_after(struct heddle_exec *x,
                                             heddle_status st, uint64_t start);
+/* The same without a record in the log. */
+struct heddle_sched_task *heddle_slow_leave(struct heddle_exec *x,
+                                            heddle_status st);
+/* May it run at all? Else why not: cancelled, too late, marked data. */
+heddle_status heddle_slow_may_start(struct heddle_exec *x,
+                                    const struct task_ext *ext);
 /* The body: checks, partials, retries, the function, marks. x is filled in but
  * for slow. Or TASK_PUT_BACK. */
 heddle_status heddle_slow_body(struct heddle_exec *x, struct exec_slow *s,
@@ -667,6 +727,14 @@ struct heddle_scope *heddle_node_scope(struct heddle_node *n);
 
 struct heddle_sched_task *heddle_node_run(struct worker *w,
                                           struct heddle_sched_task *t);
+/* Fills x and ext for a node; after it ran elsewhere. */
+void heddle_node_exec(struct worker *w, struct heddle_sched_task *t,
+                      struct heddle_exec *x, struct task_ext *ext);
+struct heddle_sched_task *heddle_node_leave(struct heddle_exec *x,
+                                            heddle_status st);
+/* Cells: x for a task that may have an extension. */
+void heddle_slow_exec(struct worker *w, struct heddle_cell *c,
+                      const struct task_ext *ext, struct heddle_exec *x);
 struct heddle_sched_task *
 heddle_node_end(struct worker *w, struct heddle_node *n, heddle_status st);
 /* Cells are 128 bytes and hold the scheduler's part at byte 48; nodes of graphs

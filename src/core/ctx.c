@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/core.h"
+#include "core/dev.h"
 
 enum {
     MAX_WORKERS = 4096,
@@ -72,7 +72,8 @@ static heddle_status ctx_start_trace(heddle_ctx *ctx,
         .alloc = &ctx->alloc,
         .clock = &ctx->clock,
         .level = o->log == HEDDLE_OFF ? HEDDLE_LOG_OFF : o->log_level,
-        .nlanes = ctx->nworkers + 2,
+        .nlanes =
+            ctx->nworkers + 3 + (ctx->dev != NULL ? ctx->dev->nsched : 0),
         .path = o->log_path,
         .why = why,
         .why_bytes = sizeof(why),
@@ -91,7 +92,7 @@ static heddle_status ctx_start_order(heddle_ctx *ctx, const int *cpu)
 {
     const unsigned n = ctx->nworkers;
 
-    if (n < 2)
+    if (n < 2 || ctx->dev != NULL)
         return HEDDLE_OK;
     ctx->steal_order =
         heddle_zalloc(&ctx->alloc, (size_t)n * (n - 1), sizeof(unsigned));
@@ -119,36 +120,73 @@ static heddle_status ctx_init_workers(heddle_ctx *ctx, const int *cpu)
 {
     const unsigned n = ctx->nworkers;
 
-    for (unsigned i = 0; i <= n; i++) {
+    for (unsigned i = 0; i < ctx->nall; i++) {
         struct worker *w = &ctx->worker[i];
-        const bool is_foreign = i == n;
+        const bool is_slot = i < n;
+        const unsigned lane = is_slot ? i : i + 1; /* n is the submitter's */
         char name[24];
 
         w->ctx = ctx;
         w->id = i;
-        w->pusher = is_foreign ? HEDDLE_SCHED_FOREIGN : (int)i;
-        w->cpu = is_foreign || cpu == NULL ? -1 : cpu[i];
-        w->lane = heddle_trace_get_lane(ctx->trace, is_foreign ? n + 1 : i);
-        ctx_init_submitter(ctx, &w->sub, w->pusher, i, is_foreign ? n + 1 : i);
-        HEDDLE_TRY(heddle_returns_init(&w->returns, &ctx->pool, n + 2));
-        snprintf(name, sizeof(name), is_foreign ? "outside" : "worker %u", i);
-        heddle_trace_define_lane(
-            ctx->trace, is_foreign ? n + 1 : i,
-            is_foreign ? HEDDLE_LOG_OTHER : HEDDLE_LOG_WORKER, name, w->cpu, 0);
+        w->pusher = is_slot ? (int)i : HEDDLE_SCHED_FOREIGN;
+        w->cpu = !is_slot || cpu == NULL ? -1 : cpu[i];
+        w->lane = heddle_trace_get_lane(ctx->trace, lane);
+        ctx_init_submitter(ctx, &w->sub, w->pusher, i, lane);
+        HEDDLE_TRY(heddle_returns_init(&w->returns, &ctx->pool, n + 3));
+        if (is_slot)
+            snprintf(name, sizeof(name), "worker %u", i);
+        else
+            snprintf(name, sizeof(name), i == n ? "outside" : "driver");
+        heddle_trace_define_lane(ctx->trace, lane,
+                                 is_slot ? HEDDLE_LOG_WORKER : HEDDLE_LOG_OTHER,
+                                 name, w->cpu, 0);
     }
     ctx->foreign = &ctx->worker[n];
+    ctx->driver = &ctx->worker[n + 1];
     ctx_init_submitter(ctx, &ctx->root, HEDDLE_SCHED_SUBMITTER, n, n);
     heddle_trace_define_lane(ctx->trace, n, HEDDLE_LOG_SUBMITTER, "submitter",
                              -1, 0);
     return HEDDLE_OK;
 }
 
-static heddle_status ctx_start_sched(heddle_ctx *ctx)
+/* Virtual cores have no distances: each begins with its neighbour. */
+static heddle_status ctx_start_flat_order(heddle_ctx *ctx, unsigned n)
 {
-    const struct heddle_sched_env env = {.alloc = &ctx->alloc,
-                                         .nworkers = ctx->nworkers,
-                                         .steal_order = ctx->steal_order};
+    ctx->flat_order = heddle_zalloc(&ctx->alloc, (size_t)n * n,
+                                    sizeof(*ctx->flat_order));
+    if (ctx->flat_order == NULL)
+        return HEDDLE_ENOMEM;
+    ctx->flat_bytes = (size_t)n * n * sizeof(*ctx->flat_order);
+    for (unsigned w = 0; w < n; w++)
+        for (unsigned i = 1; i < n; i++)
+            ctx->flat_order[(size_t)w * (n - 1) + i - 1] = (w + i) % n;
+    return HEDDLE_OK;
+}
 
+static heddle_status ctx_start_sched(heddle_ctx *ctx,
+                                     const struct heddle_ctx_opts *o)
+{
+    struct heddle_devs *d = ctx->dev;
+    struct heddle_sched_env env = {.alloc = &ctx->alloc,
+                                   .nworkers = ctx->nworkers,
+                                   .steal_order = ctx->steal_order,
+                                   .plan = o->plan};
+
+    if (d != NULL) {
+        env.nworkers = d->nsched;
+        if (d->ncls == 1 && d->nsched > 1) {
+            HEDDLE_TRY(ctx_start_flat_order(ctx, d->nsched));
+            env.steal_order = ctx->flat_order;
+        }
+        if (ctx->sched->knows_classes) {
+            env.cls = d->sched_cls;
+            env.ncls = d->ncls;
+            env.ntypes = d->ntypes;
+            env.class_of = d->class_of;
+            env.view = &heddle_dev_view;
+            env.view_self = d;
+        }
+    }
     ctx->sched_self = heddle_zalloc_aligned(
         &ctx->alloc, 1, ctx->sched->instance_size, HEDDLE_CACHE_LINE);
     if (ctx->sched_self == NULL)
@@ -192,9 +230,10 @@ static heddle_status ctx_start_models(heddle_ctx *ctx,
 {
     char dir[1024];
 
-    if (o->models == HEDDLE_OFF)
+    if (o->models == HEDDLE_OFF || heddle_dev_is_virtual(ctx))
         return HEDDLE_OK;
-    ctx->has_models = o->models == HEDDLE_ON;
+    /* To choose a device, every kernel has to be timed. */
+    ctx->has_models = o->models == HEDDLE_ON || ctx->dev != NULL;
     if (o->model_dir != NULL)
         snprintf(dir, sizeof(dir), "%s", o->model_dir);
     else
@@ -214,13 +253,18 @@ static heddle_status ctx_start(heddle_ctx *ctx, const struct heddle_ctx_opts *o,
     HEDDLE_TRY(ctx_start_order(ctx, cpu));
     HEDDLE_TRY(heddle_pool_init(&ctx->pool, &ctx->alloc));
     ctx->pool.has_ids = o->log != HEDDLE_OFF && o->log_level > 0;
-    HEDDLE_TRY(heddle_park_init(&ctx->park, &ctx->alloc, n + 1));
+    HEDDLE_TRY(heddle_park_init(&ctx->park, &ctx->alloc, n + 2));
+    ctx->nall = n + 2;
     ctx->worker = heddle_zalloc_aligned(
-        &ctx->alloc, n + 1, sizeof(*ctx->worker), HEDDLE_CACHE_LINE);
+        &ctx->alloc, ctx->nall, sizeof(*ctx->worker), HEDDLE_CACHE_LINE);
     if (ctx->worker == NULL)
         return HEDDLE_ENOMEM;
     HEDDLE_TRY(ctx_init_workers(ctx, o->bind != HEDDLE_OFF ? cpu : NULL));
-    HEDDLE_TRY(ctx_start_sched(ctx));
+    if (ctx->dev != NULL)
+        HEDDLE_TRY(heddle_dev_start(ctx));
+    HEDDLE_TRY(ctx_start_sched(ctx, o));
+    if (ctx->dev != NULL)
+        HEDDLE_TRY(heddle_dev_start_thread(ctx));
     return ctx_start_threads(ctx, o);
 }
 
@@ -229,13 +273,16 @@ static void ctx_configure(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
     const unsigned spin = o->spin_us != 0 ? o->spin_us : DEFAULT_SPIN_US;
     const unsigned window = 256 * ctx->nworkers;
 
-    ctx->helps = o->helps != HEDDLE_OFF;
-    ctx->checks = o->check == HEDDLE_ON;
-    ctx->runs_inline = ctx->helps && ctx->nworkers == 1;
+    const bool is_virtual = heddle_dev_is_virtual(ctx);
+
+    ctx->helps = o->helps != HEDDLE_OFF || is_virtual;
+    ctx->runs_inline = ctx->helps && ctx->nworkers == 1 && ctx->dev == NULL;
+    ctx->allows_handoff = ctx->sched->allows_handoff && ctx->dev == NULL;
     ctx->spin_ticks = (uint64_t)(spin * 1000.0 / ctx->clock.ns_per_tick);
     ctx->rest_ticks = (uint64_t)(100.0 / ctx->clock.ns_per_tick) + 1;
     ctx->is_window_hard = o->window != 0;
     ctx->window = o->window != 0        ? o->window
+                  : is_virtual          ? UINT32_MAX / 2
                   : window > MIN_WINDOW ? window
                                         : MIN_WINDOW;
     ctx->window_now = ctx->window;
@@ -274,12 +321,62 @@ static heddle_status ctx_check_opts(const struct heddle_ctx_opts *o,
 
 static void ctx_free(heddle_ctx *ctx);
 
+/* The scheduler that was asked for, or the one that suits the devices. */
+static heddle_status ctx_choose_sched(heddle_ctx *ctx,
+                                      const struct heddle_ctx_opts *o)
+{
+    const bool has_classes = ctx->dev != NULL && ctx->dev->ncls > 1;
+    char why[128];
+
+    if (o->sched == NULL) {
+        ctx->sched = heddle_sched_table[0];
+        for (unsigned i = 0; has_classes && heddle_sched_table[i] != NULL; i++)
+            if (heddle_sched_table[i]->knows_classes) {
+                ctx->sched = heddle_sched_table[i]; /* the first such one */
+                break;
+            }
+        return HEDDLE_OK;
+    }
+    ctx->sched = heddle_sched_find(o->sched);
+    if (ctx->sched == NULL) {
+        snprintf(why, sizeof(why), "there is no scheduler '%.60s'", o->sched);
+        return ctx_refuse(o, HEDDLE_EINVAL, why);
+    }
+    if (has_classes && !ctx->sched->knows_classes) {
+        snprintf(why, sizeof(why),
+                 "the scheduler %s knows cores only, and there are devices",
+                 ctx->sched->name);
+        return ctx_refuse(o, HEDDLE_EINVAL, why);
+    }
+    return HEDDLE_OK;
+}
+
+/* Everything up to the first thread. */
+static heddle_status ctx_find(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
+{
+    char why[256] = "";
+    heddle_status st;
+
+    HEDDLE_TRY(ctx_start_topo(ctx, o));
+    ctx->checks = o->check == HEDDLE_ON;
+    st = heddle_dev_open(ctx, o, why, sizeof(why));
+    if (st != HEDDLE_OK)
+        return why[0] != '\0' ? ctx_refuse(o, st, why) : st;
+    if (heddle_dev_is_virtual(ctx)) {
+        ctx->nworkers = 1;
+        /* Ticks of the log are virtual nanoseconds. */
+        ctx->clock = (struct heddle_clock){.ns_per_tick = 1, .is_tsc = true};
+    }
+    HEDDLE_TRY(ctx_choose_sched(ctx, o));
+    ctx_configure(ctx, o);
+    return HEDDLE_OK;
+}
+
 heddle_status heddle_ctx_create(const struct heddle_ctx_opts *opts,
                                 heddle_ctx **ctx_out)
 {
     struct heddle_ctx_opts o = {.size = sizeof(o)};
     const struct heddle_allocator *a = &heddle_allocator_default;
-    const struct heddle_sched_ops *sched;
     heddle_status st;
     heddle_ctx *ctx;
     int *cpu = NULL;
@@ -297,25 +394,17 @@ heddle_status heddle_ctx_create(const struct heddle_ctx_opts *opts,
     HEDDLE_TRY(ctx_check_opts(&o, "the environment"));
     if (o.allocator.alloc != NULL)
         a = &o.allocator;
-    sched =
-        o.sched == NULL ? heddle_sched_table[0] : heddle_sched_find(o.sched);
-    if (sched == NULL) {
-        snprintf(why, sizeof(why), "there is no scheduler '%.60s'", o.sched);
-        return ctx_refuse(&o, HEDDLE_EINVAL, why);
-    }
     ctx = heddle_zalloc_aligned(a, 1, sizeof(*ctx), HEDDLE_CACHE_LINE);
     if (ctx == NULL)
         return HEDDLE_ENOMEM;
     ctx->alloc = *a;
-    ctx->sched = sched;
     heddle_store_rlx(&ctx->next_id, UINT64_C(1)); /* not shared yet */
     heddle_mutex_init(&ctx->lock, HEDDLE_RANK_LEAF, "context");
     heddle_mutex_init(&ctx->event_lock, HEDDLE_RANK_SCHED, "events");
     heddle_registry_init(&ctx->reg, ctx, &ctx->alloc);
     heddle_clock_init(&ctx->clock);
-    st = ctx_start_topo(ctx, &o);
+    st = ctx_find(ctx, &o);
     if (st == HEDDLE_OK) {
-        ctx_configure(ctx, &o);
         cpu = heddle_zalloc(&ctx->alloc, ctx->nworkers, sizeof(*cpu));
         st = cpu == NULL ? HEDDLE_ENOMEM : ctx_start(ctx, &o, cpu);
         heddle_free(&ctx->alloc, cpu, ctx->nworkers * sizeof(*cpu));
@@ -365,6 +454,7 @@ static void ctx_stop(heddle_ctx *ctx)
             if (heddle_thread_join(&ctx->worker[i].thread) == HEDDLE_OK)
                 ctx->worker[i].has_thread = false;
         }
+    heddle_dev_stop(ctx);
 }
 
 /* Handles that nobody refers to but that were still in use when let go. */
@@ -392,12 +482,14 @@ static void ctx_free(heddle_ctx *ctx)
     heddle_objects_orphan(ctx);
     heddle_grants_drop(ctx);
     ctx_bury(ctx);
+    heddle_kinfo_free_all(ctx);
+    heddle_dev_close(ctx);
     heddle_registry_fini(&ctx->reg);
     if (ctx->sched_self != NULL) {
         ctx->sched->fini(ctx->sched_self);
         heddle_free(&a, ctx->sched_self, ctx->sched->instance_size);
     }
-    for (unsigned i = 0; ctx->worker != NULL && i <= ctx->nworkers; i++) {
+    for (unsigned i = 0; ctx->worker != NULL && i < ctx->nall; i++) {
         struct worker *w = &ctx->worker[i];
 
         heddle_returns_fini(&w->returns, &ctx->pool);
@@ -406,12 +498,12 @@ static void ctx_free(heddle_ctx *ctx)
     }
     heddle_slab_fini(&ctx->root.slab);
     heddle_free(&a, ctx->root.acc, ctx->root.acc_cap * sizeof(*ctx->root.acc));
-    heddle_free(&a, ctx->worker, (ctx->nworkers + 1) * sizeof(*ctx->worker));
+    heddle_free(&a, ctx->worker, ctx->nall * sizeof(*ctx->worker));
     heddle_park_fini(&ctx->park, &a);
     heddle_pool_fini(&ctx->pool);
-    heddle_kinfo_free_all(ctx);
     heddle_free(&a, ctx->steal_order,
                 (size_t)ctx->nworkers * (ctx->nworkers - 1) * sizeof(unsigned));
+    heddle_free(&a, ctx->flat_order, ctx->flat_bytes);
     (void)heddle_perf_destroy(ctx->perf); /* a wrong model costs time only */
     (void)heddle_trace_close(ctx->trace, NULL, 0);
     heddle_topo_destroy(ctx->topo);
@@ -431,6 +523,10 @@ heddle_status heddle_ctx_destroy(heddle_ctx *ctx)
                            "a task cannot destroy its context");
     (void)heddle_submit_combine(ctx);
     (void)heddle_ctx_help(ctx, ctx_quiet, ctx, 0);
+    if (ctx->dev != NULL) {
+        (void)heddle_dev_go_home(ctx, 0);
+        heddle_dev_drain(ctx);
+    }
     heddle_spin_lock(&ctx->submit_lock);
     if (ctx->is_closing || !heddle_ctx_is_quiet(ctx) ||
         heddle_load_acq(&ctx->nwaiters) != 0) {
@@ -462,7 +558,8 @@ heddle_status heddle_wait_for(heddle_ctx *ctx, uint64_t timeout_ns)
     if (heddle_submit_combine(ctx) != HEDDLE_OK)
         return heddle_fail(ctx, HEDDLE_ENOMEM,
                            "no memory to combine a reduction");
-    if (!heddle_ctx_help(ctx, ctx_quiet, ctx, deadline))
+    if (!heddle_ctx_help(ctx, ctx_quiet, ctx, deadline) ||
+        (ctx->dev != NULL && !heddle_dev_go_home(ctx, deadline)))
         return HEDDLE_ETIMEDOUT;
     return ctx_take_failure(ctx);
 }
@@ -491,7 +588,7 @@ heddle_status heddle_ctx_get_stats(heddle_ctx *ctx,
     s.sched = ctx->sched->name;
     s.submitted = heddle_load_acq(&ctx->submitted);
     /* Relaxed: counters. */
-    for (unsigned i = 0; i <= ctx->nworkers; i++) {
+    for (unsigned i = 0; i < ctx->nall; i++) {
         const struct worker *w = &ctx->worker[i];
 
         s.done += heddle_load_rlx(&w->done);
@@ -509,6 +606,16 @@ heddle_status heddle_ctx_get_stats(heddle_ctx *ctx,
                              HEDDLE_CHUNK * sizeof(struct heddle_cell));
     heddle_spin_unlock(&ctx->pool.lock);
     s.data_bytes = heddle_load_rlx(&ctx->reg.used);
+    for (unsigned i = 0; ctx->dev != NULL && i < ctx->dev->nnodes; i++) {
+        struct heddle_memory_info m = {.size = sizeof(m)};
+
+        if (heddle_ctx_get_memory(ctx, i, &m) != HEDDLE_OK)
+            break;
+        s.copied_bytes += m.bytes_in;
+        s.evictions += m.evictions;
+    }
+    if (heddle_dev_is_virtual(ctx))
+        s.virtual_ns = heddle_ctx_ticks(ctx);
     *out = s;
     return HEDDLE_OK;
 }
@@ -535,7 +642,7 @@ heddle_status heddle_mark(heddle_ctx *ctx, const char *name)
     HEDDLE_TRY(heddle_submit_lock(ctx)); /* the submitter's lane */
     heddle_trace_mark(ctx->root.lane,
                       heddle_trace_define_string(ctx->trace, name),
-                      HEDDLE_LOG_MARK_POINT, heddle_ticks());
+                      HEDDLE_LOG_MARK_POINT, heddle_ctx_ticks(ctx));
     heddle_submit_unlock(ctx);
     return HEDDLE_OK;
 }

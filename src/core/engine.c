@@ -37,14 +37,14 @@ void heddle_engine_push(struct worker *w, struct heddle_sched_task *t)
 {
     heddle_ctx *ctx = w->ctx;
 
-    ctx->sched->push(ctx->sched_self, t, w->pusher);
+    heddle_ready(ctx, t, w->pusher);
     w->has_pushed = true;
     heddle_park_ring(&ctx->park, w->id);
 }
 
 void heddle_engine_push_foreign(heddle_ctx *ctx, struct heddle_sched_task *t)
 {
-    ctx->sched->push(ctx->sched_self, t, HEDDLE_SCHED_FOREIGN);
+    heddle_ready(ctx, t, HEDDLE_SCHED_FOREIGN);
     heddle_park_ring(&ctx->park, ctx->nworkers);
 }
 
@@ -68,9 +68,9 @@ static inline struct heddle_sched_task *engine_release(struct worker *w,
             heddle_sub_acqrel(&c->ndeps, 1) == 1) {
             if (HEDDLE_UNLIKELY(
                     heddle_trace_is_on(w->lane, HEDDLE_TRACE_READY)))
-                heddle_trace_ready(w->lane, c->id, heddle_ticks());
+                heddle_trace_ready(w->lane, c->id, heddle_ctx_ticks(ctx));
             if (keep != NULL) {
-                ctx->sched->push(ctx->sched_self, keep, w->pusher);
+                heddle_ready(ctx, keep, w->pusher);
                 has_pushed = true;
             }
             keep = &c->sched;
@@ -176,12 +176,18 @@ void heddle_engine_run(struct worker *w, struct heddle_sched_task *t)
 
 static struct heddle_sched_task *engine_pop(struct worker *w)
 {
+    if (HEDDLE_UNLIKELY(w->ctx->dev != NULL))
+        return heddle_dev_pop(w);
     return w->ctx->sched->pop(w->ctx->sched_self, w->id);
 }
 
 bool heddle_engine_step(struct worker *w)
 {
-    struct heddle_sched_task *t = engine_pop(w);
+    struct heddle_sched_task *t;
+
+    if (HEDDLE_UNLIKELY(heddle_dev_is_virtual(w->ctx)))
+        return heddle_dev_step_virtual(w);
+    t = engine_pop(w);
 
     if (t == NULL)
         return false;
@@ -303,7 +309,7 @@ static void engine_watch(heddle_ctx *ctx, uint64_t *quiet_since)
 
     if (ctx->watchdog_ms == 0)
         return;
-    for (unsigned i = 0; i <= ctx->nworkers; i++)
+    for (unsigned i = 0; i < ctx->nall; i++)
         done += heddle_load_rlx(&ctx->worker[i].executed) +
                 heddle_load_rlx(&ctx->worker[i].done);
     now = heddle_clock_ns();
@@ -327,7 +333,11 @@ static bool engine_loop(struct worker *w, stop_fn stop, void *arg,
     bool ok = true;
 
     heddle_store_rlx(&w->is_busy, 0u); /* who waits is not busy */
-
+    if (HEDDLE_UNLIKELY(heddle_dev_is_virtual(ctx))) {
+        ok = heddle_dev_loop(w, stop, arg, deadline_ns);
+        heddle_store_rlx(&w->is_busy, busy);
+        return ok;
+    }
     while (!stop(arg)) {
         struct heddle_sched_task *t;
 
@@ -443,6 +453,11 @@ void heddle_engine_help_own(struct worker *w, stop_fn stop,
     while (!stop(scope)) {
         struct heddle_sched_task *t;
 
+        if (heddle_dev_is_virtual(w->ctx)) {
+            if (!heddle_dev_step_virtual(w))
+                heddle_thread_yield();
+            continue;
+        }
         if (heddle_load_rlx(&w->ctx->gang) != NULL && heddle_gang_join(w))
             continue;
         t = engine_pop_own(w, scope);
@@ -506,7 +521,7 @@ struct worker *heddle_ctx_self(heddle_ctx *ctx)
 {
     const uintptr_t me = (uintptr_t)pthread_self();
 
-    for (unsigned i = 0; i < ctx->nworkers; i++) {
+    for (unsigned i = 0; i < ctx->nall; i++) {
         struct worker *w = &ctx->worker[i];
 
         /* `current` is the owner's, which is this thread when it matches */
@@ -589,7 +604,7 @@ bool heddle_ctx_is_quiet(heddle_ctx *ctx)
 
     /* First what is done, then what was submitted: counts only grow, so equality
      * means that all had ended. Acquire: see what the tasks wrote. */
-    for (unsigned i = 0; i <= ctx->nworkers; i++)
+    for (unsigned i = 0; i < ctx->nall; i++)
         done += heddle_load_acq(&ctx->worker[i].done);
     return done == heddle_load_acq(&ctx->submitted);
 }
@@ -598,6 +613,8 @@ bool heddle_ctx_is_stuck(heddle_ctx *ctx)
 {
     const uintptr_t me = (uintptr_t)pthread_self();
 
+    if (ctx->dev != NULL && heddle_dev_is_busy(ctx))
+        return false;
     for (unsigned i = 0; i < ctx->nworkers; i++) {
         const struct worker *w = &ctx->worker[i];
 

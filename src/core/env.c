@@ -70,6 +70,22 @@ enum env_kind {
       "time every kernel and keep the history; default: those with a cost")    \
     X("HEDDLE_MODEL_DIR", ENV_FOLDER, model_dir,                               \
       "folder of performance models; empty: keep them in memory")              \
+    X("HEDDLE_DEVICES", ENV_WORD, devices,                                     \
+      "devices to use besides the cores, by kind or name; 'none': no others")  \
+    X("HEDDLE_DEVICE_MEMORY", ENV_SIZE, device_memory,                         \
+      "bytes of each device to use; default: what is free")                    \
+    X("HEDDLE_DISK", ENV_WORD, disk_path,                                      \
+      "folder for data that exceed HEDDLE_MEMORY; default: none")              \
+    X("HEDDLE_DISK_BYTES", ENV_SIZE, disk_bytes,                               \
+      "the most to use of that folder; default: what is free")                 \
+    X("HEDDLE_MACHINE", ENV_WORD, machine,                                     \
+      "run in virtual time on the machine of this file")                       \
+    X("HEDDLE_EXECUTE", ENV_SWITCH, execute,                                   \
+      "in virtual time, call the functions as well; default off")              \
+    X("HEDDLE_FAULTS", ENV_WORD, faults,                                       \
+      "what shall go wrong in virtual time, see heddle(7)")                    \
+    X("HEDDLE_PLAN", ENV_WORD, plan,                                           \
+      "placement file for the scheduler replay")                               \
     X("HEDDLE_WATCHDOG_MS", ENV_COUNT, watchdog_ms,                            \
       "report a wait without progress after so many milliseconds; 0: never")
 

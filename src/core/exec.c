@@ -24,6 +24,8 @@ const struct heddle_layout *heddle_exec_layout(struct heddle_exec *x,
 {
     if (x == NULL || i >= x->nops)
         return NULL;
+    if (HEDDLE_UNLIKELY(x->slow != NULL && x->slow->dev != NULL))
+        return heddle_dev_layout(x, i);
     /* Private copies are dense. */
     return x->mode[i] == HEDDLE_REDUCE || x->mode[i] == HEDDLE_SCRATCH
                ? &x->op[i]->dense

@@ -39,7 +39,7 @@ struct heddle_sched_task *heddle_run_start(struct worker *w,
         if (g->task[i].ndeps != 0)
             continue;
         if (keep != NULL)
-            ctx->sched->push(ctx->sched_self, keep, w->pusher);
+            heddle_ready(ctx, keep, w->pusher);
         keep = &r->node[i].sched;
     }
     w->has_pushed = true;
@@ -93,7 +93,7 @@ node_release(struct worker *w, struct graph_run *r, const struct graph_task *t)
         HEDDLE_PREFETCH(n);
         HEDDLE_PREFETCH(&r->task[succ[i]]);
         if (keep != NULL) {
-            ctx->sched->push(ctx->sched_self, keep, w->pusher);
+            heddle_ready(ctx, keep, w->pusher);
             has_pushed = true;
         }
         keep = &n->sched;
@@ -128,6 +128,8 @@ heddle_node_end(struct worker *w, struct heddle_node *n, heddle_status st)
     struct graph_run *r = node_run_of(n);
     const struct graph_task *t = &r->task[n->index];
 
+    if (HEDDLE_UNLIKELY(w->ctx->dev != NULL))
+        heddle_dev_settle(w, &n->sched, st);
     if (HEDDLE_UNLIKELY(st != HEDDLE_OK ||
                         heddle_load_rlx(&w->ctx->reg.nmarks) != 0)) {
         struct heddle_exec x;
@@ -141,14 +143,12 @@ heddle_node_end(struct worker *w, struct heddle_node *n, heddle_status st)
     return node_release(w, r, t);
 }
 
-/* After the function of a node that failed, has children or is slow. */
-static struct heddle_sched_task *node_after(struct heddle_exec *x,
-                                            heddle_status st, uint64_t start)
+struct heddle_sched_task *heddle_node_leave(struct heddle_exec *x,
+                                            heddle_status st)
 {
     struct worker *w = x->worker;
     struct heddle_node *n = x->node;
 
-    heddle_slow_trace(x, st, start, HEDDLE_LOG_REPLAYED);
     if (st > 0)
         st = HEDDLE_ETASK;
     if (st != HEDDLE_OK)
@@ -158,18 +158,48 @@ static struct heddle_sched_task *node_after(struct heddle_exec *x,
     return heddle_node_end(w, n, st);
 }
 
+/* After the function of a node that failed, has children or is slow. */
+static struct heddle_sched_task *node_after(struct heddle_exec *x,
+                                            heddle_status st, uint64_t start)
+{
+    heddle_slow_trace(x, st, start, HEDDLE_LOG_REPLAYED);
+    return heddle_node_leave(x, st);
+}
+
+static struct task_ext node_ext(const struct heddle_node *n,
+                                const struct graph_run *r)
+{
+    const struct graph_cold *cold = &r->graph->cold[n->index];
+
+    return (struct task_ext){.name = cold->name,
+                             .variant = (uint8_t)cold->variant};
+}
+
+void heddle_node_exec(struct worker *w, struct heddle_sched_task *t,
+                      struct heddle_exec *x, struct task_ext *ext)
+{
+    struct heddle_node *n = (struct heddle_node *)(void *)t;
+    struct graph_run *r = node_run_of(n);
+
+    node_exec(w, n, r, &r->task[n->index], x);
+    *ext = node_ext(n, r);
+}
+
 static struct heddle_sched_task *node_run_slow(struct heddle_exec *x,
                                                uint64_t start)
 {
-    const struct graph_cold *cold =
-        &node_run_of(x->node)->graph->cold[x->node->index];
-    const struct task_ext ext = {.name = cold->name,
-                                 .variant = (uint16_t)cold->variant};
+    const struct task_ext ext = node_ext(x->node, node_run_of(x->node));
     struct worker *w = x->worker;
     struct exec_slow s;
-    heddle_status st = heddle_slow_body(x, &s, &ext);
+    heddle_status st;
 
+    if (w->ctx->dev != NULL &&
+        !heddle_dev_supply_host(w, &x->node->sched, x, &ext))
+        return NULL;
+    st = heddle_slow_body(x, &s, &ext);
     if (st == TASK_PUT_BACK) {
+        if (w->ctx->dev != NULL)
+            heddle_dev_settle(w, &x->node->sched, HEDDLE_EDECLINED);
         heddle_engine_push_foreign(w->ctx, &x->node->sched);
         return NULL;
     }
@@ -190,6 +220,7 @@ struct heddle_sched_task *heddle_node_run(struct worker *w,
     heddle_store_rlx(&r->ndeps[n->index], t->ndeps); /* invariant (4) */
     node_exec(w, n, r, t, &x);
     if (HEDDLE_UNLIKELY((t->info & GRAPH_SLOW) != 0 || run_is_cancelled(r) ||
+                        ctx->dev != NULL ||
                         heddle_load_rlx(&ctx->is_cancelled) != 0 ||
                         heddle_load_rlx(&ctx->reg.nmarks) != 0))
         return node_run_slow(&x, start);

@@ -186,7 +186,9 @@ static void handle_retire(heddle_ctx *ctx, heddle_handle *h)
     heddle_spin_lock(&ctx->submit_lock);
     if (h->dep.crowd == HEDDLE_CROWD_REDUCE) /* nothing added is lost */
         st = heddle_domain_close(&ctx->root.domain, h, &h->dep);
-    is_live = st != HEDDLE_OK || heddle_dep_is_live(&ctx->root.slab, &h->dep);
+    is_live = st != HEDDLE_OK ||
+              heddle_dep_is_live(&ctx->root.slab, &h->dep) ||
+              (ctx->dev != NULL && !heddle_dev_may_free(ctx, h));
     if (is_live && st == HEDDLE_OK)
         st = heddle_submit_hidden(ctx, &s, h, HEDDLE_RW, NULL, NULL);
     if (st != HEDDLE_OK)
@@ -349,6 +351,8 @@ static void grant_refuse(struct worker *w, struct heddle_cell *c,
     else
         heddle_free(&w->ctx->alloc, g, sizeof(*g));
     c->flags &= ~(uint32_t)TASK_NOPS; /* it ends without having written */
+    if (w->ctx->dev != NULL)
+        heddle_dev_settle(w, &c->sched, HEDDLE_EDECLINED);
     t = heddle_engine_finish(w, c, HEDDLE_OK);
     if (t != NULL)
         heddle_engine_push(w, t);
@@ -361,9 +365,11 @@ void heddle_grant_run(struct worker *w, struct heddle_cell *c)
     struct grant *g;
 
     memcpy(&g, c->arg, sizeof(g));
-    if ((g->mode & HEDDLE_R) != 0)
+    if (w->ctx->dev != NULL)
+        st = heddle_dev_status(&c->sched);
+    if (st == HEDDLE_OK && (g->mode & HEDDLE_R) != 0)
         st = heddle_unit_marked(g->unit);
-    g->ptr = heddle_unit_base(g->unit);
+    g->ptr = st == HEDDLE_OK ? heddle_unit_base(g->unit) : NULL;
     if (st == HEDDLE_OK && g->ptr == NULL)
         st = HEDDLE_ENOMEM;
     if (st == HEDDLE_OK)

@@ -120,7 +120,7 @@ heddle_status heddle_domain_close(struct heddle_domain *d, heddle_handle *unit,
     HEDDLE_TRY(heddle_submit_close(ctx, &s, unit, dep));
     if (s.ready != NULL) {
         /* The lock is held: it can only be pushed. */
-        ctx->sched->push(ctx->sched_self, s.ready, ctx->root.pusher);
+        heddle_ready(ctx, s.ready, ctx->root.pusher);
         heddle_park_ring(&ctx->park, ctx->root.bell);
     }
     return HEDDLE_OK;

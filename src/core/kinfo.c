@@ -5,7 +5,7 @@
  * Threads    ctx->lock guards the list; an entry is constant once it is in it.
  *            Submitters keep a small cache in front (core.h).
  */
-#include "core/core.h"
+#include "core/dev.h"
 
 static bool kinfo_mode_ok(enum heddle_mode m)
 {
@@ -15,6 +15,8 @@ static bool kinfo_mode_ok(enum heddle_mode m)
 
 static heddle_status kinfo_check(heddle_ctx *ctx, const heddle_kernel *k)
 {
+    bool has_any = k->expand != NULL || ctx->dev != NULL;
+
     if (k->size < sizeof(heddle_kernel))
         return heddle_refuse(
             ctx, HEDDLE_EINVAL,
@@ -26,7 +28,7 @@ static heddle_status kinfo_check(heddle_ctx *ctx, const heddle_kernel *k)
                              "kernel %s: more than %d operands belong into the "
                              "call, not into the kernel",
                              k->name, HEDDLE_KERNEL_OPERANDS);
-    if (k->variants[0].run == NULL && k->expand == NULL)
+    if (k->variants[0].device == 0 && k->expand == NULL)
         return heddle_refuse(ctx, HEDDLE_EINVAL, "kernel %s has no variant",
                              k->name);
     for (unsigned i = 0; i < k->noperands; i++)
@@ -35,18 +37,27 @@ static heddle_status kinfo_check(heddle_ctx *ctx, const heddle_kernel *k)
                                  "kernel %s: operand %u has no access mode",
                                  k->name, i);
     for (unsigned v = 0; v < HEDDLE_KERNEL_VARIANTS; v++) {
-        if (k->variants[v].run == NULL)
+        if (k->variants[v].device == 0 && k->variants[v].run == NULL)
             break;
-        if (k->variants[v].device != HEDDLE_DEV_CPU)
+        if (k->variants[v].device < HEDDLE_DEV_CPU ||
+            k->variants[v].device > HEDDLE_DEV_OPENCL)
             return heddle_refuse(ctx, HEDDLE_EINVAL,
                                  "kernel %s: variant %u names no device kind",
                                  k->name, v);
-        if (k->variants[v].gang > ctx->nworkers && !ctx->checks)
+        has_any = has_any || (k->variants[v].device == HEDDLE_DEV_CPU &&
+                              k->variants[v].run != NULL);
+        if (k->variants[v].gang > ctx->nworkers && !ctx->checks &&
+            !heddle_dev_is_virtual(ctx))
             return heddle_refuse(ctx, HEDDLE_EINVAL,
                                  "kernel %s: a gang of %u does not fit into %u "
                                  "workers",
                                  k->name, k->variants[v].gang, ctx->nworkers);
     }
+    if (!has_any)
+        return heddle_refuse(ctx, HEDDLE_ENOVARIANT,
+                             "kernel %s has no variant for a core, and this "
+                             "context has nothing else",
+                             k->name);
     return HEDDLE_OK;
 }
 
@@ -57,7 +68,9 @@ static void kinfo_fill(heddle_ctx *ctx, struct heddle_kinfo *i,
     i->run = k->variants[0].run;
     i->noperands = k->noperands;
     i->is_slow = k->expand != NULL || k->cost != NULL || ctx->checks ||
-                 ctx->has_models || k->variants[0].run == NULL;
+                 ctx->has_models || ctx->dev != NULL ||
+                 k->variants[0].run == NULL ||
+                 k->variants[0].device != HEDDLE_DEV_CPU;
     for (unsigned o = 0; o < k->noperands; o++) {
         i->mode[o] = k->mode[o];
         i->is_slow = i->is_slow || k->mode[o] > HEDDLE_RW;
@@ -65,7 +78,7 @@ static void kinfo_fill(heddle_ctx *ctx, struct heddle_kinfo *i,
     for (unsigned v = 0; v < HEDDLE_KERNEL_VARIANTS; v++) {
         const struct heddle_variant *var = &k->variants[v];
 
-        if (var->run == NULL)
+        if (var->device == 0)
             break;
         i->nvariants++;
         i->is_slow =
@@ -80,7 +93,9 @@ static void kinfo_define(heddle_ctx *ctx, const struct heddle_kinfo *i)
     for (unsigned n = 0; n < i->nvariants; n++) {
         const char *name = i->kernel->variants[n].name;
 
-        v[n].name = name != NULL ? name : "cpu";
+        v[n].name = name != NULL
+                        ? name
+                        : heddle_device_name(i->kernel->variants[n].device);
     }
     heddle_trace_define_kernel(ctx->trace, i->id, i->kernel->name, v,
                                i->nvariants);
@@ -122,6 +137,8 @@ void heddle_kinfo_free_all(heddle_ctx *ctx)
         struct heddle_kinfo *i = ctx->kernels;
 
         ctx->kernels = i->next;
+        if (ctx->dev != NULL)
+            heddle_kinfo_free_shapes(ctx, i);
         heddle_free(&ctx->alloc, i, sizeof(*i));
     }
 }

@@ -14,8 +14,7 @@
 
 #include "core/core.h"
 
-/* heddle_cell_exec() for a task that may have an extension. */
-static void slow_exec(struct worker *w, struct heddle_cell *c,
+void heddle_slow_exec(struct worker *w, struct heddle_cell *c,
                       const struct task_ext *ext, struct heddle_exec *x)
 {
     heddle_cell_exec(w, c, x);
@@ -33,7 +32,7 @@ static void slow_exec(struct worker *w, struct heddle_cell *c,
 
 /* --- before the function -------------------------------------------------- */
 
-static heddle_status slow_may_start(struct heddle_exec *x,
+heddle_status heddle_slow_may_start(struct heddle_exec *x,
                                     const struct task_ext *ext)
 {
     heddle_ctx *ctx = x->ctx;
@@ -70,7 +69,8 @@ static heddle_status slow_scratch_bytes(const struct heddle_exec *x,
     size_t bytes = 0;
 
     for (unsigned v = 0; v < x->kinfo->nvariants; v++)
-        if (x->kinfo->kernel->variants[v].scratch_bytes > bytes)
+        if (x->kinfo->kernel->variants[v].device == HEDDLE_DEV_CPU &&
+            x->kinfo->kernel->variants[v].scratch_bytes > bytes)
             bytes = x->kinfo->kernel->variants[v].scratch_bytes;
     if (bytes > SIZE_MAX / 2)
         return HEDDLE_ENOMEM;
@@ -187,7 +187,7 @@ float heddle_slow_predict(heddle_ctx *ctx, struct heddle_cell *c)
     struct heddle_estimate est;
     struct heddle_exec x;
 
-    slow_exec(ctx->foreign, c, ext, &x);
+    heddle_slow_exec(ctx->foreign, c, ext, &x);
     model = slow_model(&x, ext != NULL && ext->variant != 0 ? ext->variant - 1u
                                                             : 0);
     if (model == NULL)
@@ -226,7 +226,8 @@ static heddle_status slow_run_variant(struct heddle_exec *x, unsigned v)
     if (model != NULL)
         t0 = heddle_ticks();
     heddle_exec_enter(x);
-    if (var->gang > 1 && !x->ctx->checks) { /* the checker's gangs have one */
+    /* Gangs of the checker and in virtual time have one member. */
+    if (var->gang > 1 && !x->ctx->checks && !heddle_dev_is_virtual(x->ctx)) {
         st = heddle_gang_run(x, s, var->run, var->gang);
     } else {
         st = var->run(x);
@@ -273,6 +274,25 @@ static void slow_restore(struct heddle_exec *x)
                                heddle_exec_ptr(x, i));
 }
 
+/* The next variant that a core can run and the task allows, after v, in a
+ * circle; v itself when there is no other; n: there is none at all. */
+static unsigned slow_next_variant(const struct heddle_exec *x,
+                                  const struct task_ext *ext, unsigned v)
+{
+    const unsigned n = x->kinfo->nvariants;
+
+    for (unsigned i = 1; i <= n; i++) {
+        const unsigned k = (v + i) % n;
+        const struct heddle_variant *var = &x->kinfo->kernel->variants[k];
+
+        if (var->device == HEDDLE_DEV_CPU && var->run != NULL &&
+            (ext == NULL || ext->digits == 0 || var->digits == 0 ||
+             var->digits >= ext->digits))
+            return k;
+    }
+    return n;
+}
+
 /* Variants in turn: one that declines passes to the next for free, one that
  * fails uses up a retry. */
 static heddle_status slow_try_variants(struct heddle_exec *x,
@@ -281,9 +301,15 @@ static heddle_status slow_try_variants(struct heddle_exec *x,
     const unsigned n = x->kinfo->nvariants;
     unsigned retries = ext == NULL ? 0 : ext->retries;
     const unsigned only = ext == NULL ? 0 : ext->variant;
-    unsigned v = only != 0 ? only - 1 : 0, declined = 0;
+    unsigned v = only != 0 ? only - 1u : slow_next_variant(x, ext, n - 1);
+    uint32_t declined = 0;
     heddle_status st;
 
+    if (v >= n || x->kinfo->kernel->variants[v].device != HEDDLE_DEV_CPU) {
+        snprintf(x->slow->message, sizeof(x->slow->message),
+                 "no variant of it runs on a core");
+        return HEDDLE_ENOVARIANT;
+    }
     if (retries > 0)
         HEDDLE_TRY(slow_backup(x));
     for (;;) {
@@ -291,7 +317,9 @@ static heddle_status slow_try_variants(struct heddle_exec *x,
         if (st == HEDDLE_OK || st == TASK_PUT_BACK || x->scope != NULL)
             return st;
         if (st == HEDDLE_EDECLINED) {
-            if (only != 0 || ++declined == n) {
+            declined |= UINT32_C(1) << v;
+            if (only != 0 ||
+                (declined >> slow_next_variant(x, ext, v) & 1) != 0) {
                 snprintf(x->slow->message, sizeof(x->slow->message),
                          "every variant declined");
                 return HEDDLE_ENOVARIANT;
@@ -304,7 +332,7 @@ static heddle_status slow_try_variants(struct heddle_exec *x,
             slow_restore(x);
         }
         if (only == 0)
-            v = (v + 1) % n;
+            v = slow_next_variant(x, ext, v);
     }
 }
 
@@ -337,7 +365,7 @@ heddle_status heddle_slow_body(struct heddle_exec *x, struct exec_slow *s,
     memset(s, 0, offsetof(struct exec_slow, message) + 1);
     s->name = ext != NULL ? ext->name : NULL;
     x->slow = s;
-    st = slow_may_start(x, ext);
+    st = heddle_slow_may_start(x, ext);
     s->is_skipped = st != HEDDLE_OK;
     if (st != HEDDLE_OK)
         return st;
@@ -430,7 +458,9 @@ heddle_engine_finish(struct worker *w, struct heddle_cell *c, heddle_status st)
     struct task_ext *ext = heddle_cell_ext(ctx, c);
     struct heddle_exec x;
 
-    slow_exec(w, c, ext, &x);
+    if (HEDDLE_UNLIKELY(ctx->dev != NULL))
+        heddle_dev_settle(w, &c->sched, st);
+    heddle_slow_exec(w, c, ext, &x);
     if (st == HEDDLE_ECANCELED)
         heddle_store_rlx(&w->cancelled, heddle_load_rlx(&w->cancelled) + 1);
     else if (st != HEDDLE_OK)
@@ -454,10 +484,16 @@ heddle_engine_finish(struct worker *w, struct heddle_cell *c, heddle_status st)
 struct heddle_sched_task *heddle_slow_after(struct heddle_exec *x,
                                             heddle_status st, uint64_t start)
 {
+    heddle_slow_trace(x, st, start, 0);
+    return heddle_slow_leave(x, st);
+}
+
+struct heddle_sched_task *heddle_slow_leave(struct heddle_exec *x,
+                                            heddle_status st)
+{
     struct worker *w = x->worker;
     struct heddle_cell *c = x->cell;
 
-    heddle_slow_trace(x, st, start, 0);
     if (st > 0)
         st = HEDDLE_ETASK; /* a positive status is none */
     if (st != HEDDLE_OK)
@@ -478,6 +514,8 @@ static bool slow_run_hidden(struct worker *w, struct heddle_cell *c,
     if ((c->flags & TASK_HIDDEN) == 0)
         return false;
     *next_out = NULL;
+    if (ctx->dev != NULL && !heddle_dev_supply_hidden(w, c))
+        return true;
     if (c->kinfo == &ctx->grant) {
         heddle_grant_run(w, c);
         return true;
@@ -485,6 +523,8 @@ static bool slow_run_hidden(struct worker *w, struct heddle_cell *c,
     if (c->kinfo == &ctx->release) {
         /* First end it, so that nothing refers to the unit's history. */
         c->flags &= ~(uint32_t)TASK_NOPS;
+        if (ctx->dev != NULL)
+            heddle_dev_settle(w, &c->sched, HEDDLE_EDECLINED);
         *next_out = heddle_engine_end(w, c);
         heddle_unit_unref(unit); /* the one it inherited */
         return true;
@@ -498,7 +538,7 @@ static bool slow_run_hidden(struct worker *w, struct heddle_cell *c,
         if (st == HEDDLE_ENOMEM) {
             struct heddle_exec x;
 
-            slow_exec(w, c, NULL, &x);
+            heddle_slow_exec(w, c, NULL, &x);
             heddle_fail_task(&x, st);
         }
     }
@@ -522,11 +562,16 @@ struct heddle_sched_task *heddle_slow_run(struct worker *w,
 
     if (slow_run_hidden(w, c, &next))
         return next;
-    slow_exec(w, c, ext, &x);
+    heddle_slow_exec(w, c, ext, &x);
     if (!heddle_turns_take(&x))
+        return NULL;
+    if (w->ctx->dev != NULL &&
+        !heddle_dev_supply_host(w, &c->sched, &x, ext))
         return NULL;
     st = heddle_slow_body(&x, &s, ext);
     if (st == TASK_PUT_BACK) { /* a gang that cannot form now */
+        if (w->ctx->dev != NULL)
+            heddle_dev_settle(w, &c->sched, HEDDLE_EDECLINED);
         heddle_engine_push_foreign(w->ctx, &c->sched);
         return NULL;
     }

@@ -110,7 +110,7 @@ submit_locked(heddle_ctx *ctx, struct submission *s,
     HEDDLE_TRY(submitter_kinfo(ctx, s->sub, kernel, &s->kinfo));
     HEDDLE_TRY(heddle_submit_one(ctx, s));
     if (s->ready != NULL && !ctx->runs_inline)
-        ctx->sched->push(ctx->sched_self, s->ready, ctx->root.pusher);
+        heddle_ready(ctx, s->ready, ctx->root.pusher);
     return HEDDLE_OK;
 }
 
@@ -259,7 +259,7 @@ heddle_status heddle_submit(heddle_ctx *ctx, const heddle_kernel *kernel,
                       (call->arg != NULL || call->arg_bytes == 0)) &&
         HEDDLE_LIKELY(submit_plain(ctx, kernel, call, &ready))) {
         if (ready != NULL && !ctx->runs_inline)
-            ctx->sched->push(ctx->sched_self, ready, ctx->root.pusher);
+            heddle_ready(ctx, ready, ctx->root.pusher);
         heddle_submit_unlock(ctx);
         submit_go(ctx, ready);
         return HEDDLE_OK;

@@ -92,6 +92,7 @@ struct heddle_turn {
 };
 
 struct heddle_registry;
+struct heddle_where;
 
 _Static_assert(sizeof(struct heddle_dep) == 48, "fits a line with reg and id");
 
@@ -103,6 +104,9 @@ struct heddle_handle {
     heddle_handle *root; /* itself when no view */
     struct heddle_handle **overlap;
     _Atomic uint32_t refs;
+    /* Of a root: units that have copies in other memories (the mem module's). */
+    _Atomic uint32_t naway;
+    _Atomic(struct heddle_where *) where; /* such copies; NULL: none ever */
 
     /* submitters only: one line per operand of a submission */
     _Alignas(HEDDLE_CACHE_LINE) struct heddle_dep dep;
@@ -115,6 +119,7 @@ struct heddle_handle {
     /* seldom used */
     _Alignas(HEDDLE_CACHE_LINE) size_t offset_bytes; /* of base in the root */
     size_t bytes;                /* payload: count * element */
+    uint64_t shape;              /* hash of type and extents: key of models */
     struct heddle_layout layout; /* strides always filled in */
     struct heddle_layout dense;  /* of a private copy */
     struct heddle_box box;       /* in the root's index space */
@@ -145,6 +150,8 @@ struct heddle_registry {
     size_t budget; /* bytes of runtime-allocated data; 0: none */
     _Atomic size_t used;
     _Atomic uint32_t nmarks; /* units that carry a mark of failure */
+    /* Called before a unit that has `where` goes; NULL: nobody sets `where`. */
+    void (*forget)(void *owner, heddle_handle *h);
 };
 
 void heddle_registry_init(struct heddle_registry *reg, void *owner,

@@ -15,6 +15,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/rng.h"
 #include "data/data.h"
 
 struct dtype_fact {
@@ -141,6 +142,10 @@ static void unit_fill_dense(heddle_handle *h)
     h->dense = h->layout;
     for (unsigned d = h->dense.ndim; d-- > 0; s *= h->dense.extent[d])
         h->dense.stride[d] = s;
+    h->shape = heddle_mix64((uint64_t)h->layout.dtype << 8 | h->layout.ndim);
+    for (unsigned d = 0; d < h->layout.ndim; d++)
+        h->shape = heddle_mix64((h->shape ^ h->layout.extent[d]) +
+                                UINT64_C(0x9e3779b97f4a7c15));
 }
 
 heddle_status heddle_unit_create(struct heddle_registry *reg,
@@ -403,6 +408,9 @@ heddle_handle *heddle_unit_destroy(heddle_handle *h)
         unit_unlink(h);
         heddle_grid_remove(h);
     }
+    if (heddle_load_acq(&h->where) != NULL && reg != NULL &&
+        reg->forget != NULL)
+        reg->forget(reg->owner, h);
     heddle_grid_destroy(h);
     heddle_partial_drop(h);
     if (!is_view && h->owns_memory) {

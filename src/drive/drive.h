@@ -10,6 +10,8 @@
  * engine decides everything (what runs, what is copied, what is evicted); a
  * driver does what it is told and says when it is done.
  *
+ * Streams   A device has info.nstreams streams for kernels, numbered from 0, and
+ *           one more, number nstreams, that the engine gives all its copies to.
  * Order     Work on one stream of a device runs in the order in which it was
  *           given; work on different streams does not wait for each other unless
  *           order() says so. alloc() and free() are ordered with their stream:
@@ -95,7 +97,7 @@ struct heddle_copy {
     struct heddle_runs runs; /* PEER: one run */
 };
 
-struct heddle_launch {
+struct heddle_dev_launch {
     /* Called by the driver, on the thread that called launch() or progress(),
      * with `x`: puts the kernel on the stream (cpu, sim: does the work). Its
      * status, when not OK, is the operation's. NULL: nothing to run (sim). */
@@ -130,6 +132,7 @@ struct heddle_driver {
     const char *name;        /* unique */
     const char *help;        /* one line for `heddle info` */
     enum heddle_device kind; /* 0: memory only */
+    bool is_slow; /* to load: looked for only when the user asks for it */
 
     /* Required. Up to `cap` devices into info; *n_out: how many there are. None is
      * no failure. `env` may hold nothing but alloc. */
@@ -157,7 +160,7 @@ struct heddle_driver {
 
     /* Required when kind is not 0. */
     heddle_status (*launch)(struct heddle_dev *dev,
-                            const struct heddle_launch *l, unsigned stream,
+                            const struct heddle_dev_launch *l, unsigned stream,
                             struct heddle_op *op);
 
     /* Optional. What is given to `stream` from now on starts after `op`, an

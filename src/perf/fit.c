@@ -16,7 +16,6 @@
 #include "perf/fit.h"
 
 #include <math.h>
-#include <stdbool.h>
 
 #include "perf/history.h"
 
@@ -168,20 +167,37 @@ static bool fit_affine(const struct heddle_fit_point *p, size_t n,
     return true;
 }
 
-void heddle_fit_compute(struct heddle_fit_point *p, size_t n,
-                        struct heddle_fit *fit_out)
+/* Sorts, merges and thins the points; the number that is left. */
+static size_t prepare(struct heddle_fit_point *p, size_t n,
+                      struct heddle_fit *fit_out)
 {
-    struct heddle_fit affine = {0};
-
     *fit_out = (struct heddle_fit){0};
     sort_points(p, n);
     n = merge_equal(p, n);
     n = thin_out(p, n);
     fit_out->n = n;
+    if (n > 0) {
+        fit_out->xmin = p[0].x;
+        fit_out->xmax = p[n - 1].x;
+    }
+    return n;
+}
+
+bool heddle_fit_affine(struct heddle_fit_point *p, size_t n,
+                       struct heddle_fit *fit_out)
+{
+    n = prepare(p, n, fit_out);
+    return n >= 2 && fit_affine(p, n, fit_out);
+}
+
+void heddle_fit_compute(struct heddle_fit_point *p, size_t n,
+                        struct heddle_fit *fit_out)
+{
+    struct heddle_fit affine = {0};
+
+    n = prepare(p, n, fit_out);
     if (n < 3)
         return;
-    fit_out->xmin = p[0].x;
-    fit_out->xmax = p[n - 1].x;
     affine = *fit_out;
     fit_power(p, n, fit_out);
     if (fit_affine(p, n, &affine) &&

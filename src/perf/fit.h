@@ -6,6 +6,7 @@
  * Robust curve through (work, time) points of one series. Pure functions;
  * private to perf.
  */
+#include <stdbool.h>
 #include <stddef.h>
 
 #define HEDDLE_FIT_POINTS 24 /* used; more are thinned out */
@@ -32,6 +33,12 @@ struct heddle_fit {
 /* Fits; reorders and merges the points in place. */
 void heddle_fit_compute(struct heddle_fit_point *p, size_t n,
                         struct heddle_fit *fit_out);
+
+/* Fits a start-up plus a rate through any number of distinct sizes from 2 on;
+ * reorders and merges the points in place. False: no such line, with neither of
+ * them negative, fits; *fit_out is of no use. */
+bool heddle_fit_affine(struct heddle_fit_point *p, size_t n,
+                       struct heddle_fit *fit_out);
 
 /* The time at x > 0, within the range of samples. The fit is not NONE. */
 double heddle_fit_eval(const struct heddle_fit *fit, double x);

@@ -380,6 +380,7 @@ heddle_status heddle_perf_series_get(heddle_perf *perf,
 
     HEDDLE_CHECK(perf != NULL && key != NULL && series_out != NULL);
     HEDDLE_CHECK(heddle_model_name_ok(key->kernel));
+    HEDDLE_CHECK(strcmp(key->kernel, HEDDLE_PERF_LINKS) != 0);
     HEDDLE_CHECK(heddle_model_name_ok(key->variant));
     HEDDLE_CHECK(heddle_model_name_ok(key->device));
     heddle_mutex_lock(&perf->lock);

@@ -106,6 +106,7 @@ struct heddle_perf {
     struct heddle_mutex lock;
     _Atomic(struct heddle_model_kernel *) kernels;
     struct heddle_model_device *devices; /* under the lock */
+    struct heddle_perf_link *links;      /* under the lock */
     uint64_t nignored;                   /* under the lock */
     size_t ndeleted;                     /* under the lock: by one forget */
     char message[320];                   /* under the lock */
@@ -150,6 +151,13 @@ void heddle_model_kernel_clear(struct heddle_model_kernel *k);
  * another thread is fitting, this is only the prior. */
 bool heddle_model_guess(struct heddle_perf_series *s, double flops,
                         double bytes, struct heddle_estimate *est_out);
+
+/* --- link.c --------------------------------------------------------------- */
+
+/* Before the kernels go: links point into them. */
+void heddle_model_links_free(struct heddle_perf *perf);
+/* The measurements are gone: so is what was made of them. Needs the lock. */
+void heddle_model_links_reset(struct heddle_perf *perf);
 
 /* --- codec.c: files as text ----------------------------------------------- */
 

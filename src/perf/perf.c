@@ -33,6 +33,7 @@ static void perf_free(struct heddle_perf *perf)
     struct heddle_allocator a = perf->alloc; /* outlives what it frees */
     struct heddle_model_kernel *k = heddle_load_rlx(&perf->kernels);
 
+    heddle_model_links_free(perf);
     while (k != NULL) {
         struct heddle_model_kernel *next = heddle_load_rlx(&k->next);
 
@@ -184,6 +185,8 @@ heddle_status heddle_perf_list(heddle_perf *perf, heddle_perf_kernel_fn fn,
          k = heddle_load_acq(&k->next)) {
         struct tally t = {.info = {.name = k->name}};
 
+        if (strcmp(k->name, HEDDLE_PERF_LINKS) == 0)
+            continue; /* heddle_perf_each_link() */
         HEDDLE_TRY(kernel_walk(k, tally_add, &t));
         if (t.info.nshapes > 0)
             HEDDLE_TRY(fn(user, &t.info));
@@ -240,6 +243,7 @@ heddle_status heddle_perf_query(heddle_perf *perf,
 
     HEDDLE_CHECK(perf != NULL && key != NULL && est_out != NULL);
     HEDDLE_CHECK(heddle_model_name_ok(key->kernel));
+    HEDDLE_CHECK(strcmp(key->kernel, HEDDLE_PERF_LINKS) != 0);
     HEDDLE_CHECK(heddle_model_name_ok(key->variant));
     HEDDLE_CHECK(heddle_model_name_ok(key->device));
     heddle_mutex_lock(&perf->lock);

@@ -10,8 +10,10 @@
  *           version                           slow; keep the pointer
  *   entry   one shape of a series             heddle_perf_entry_get: a few ns
  *                                             when the shape is known; no lock
+ *   link    from one memory to another        heddle_perf_link_get: strings, slow;
+ *                                             keep the pointer
  *
- * Lifetime  a series or an entry lives as long as its perf. The pointers are
+ * Lifetime  a series, an entry or a link lives as long as its perf. The pointers are
  *           stable: a caller may keep them wherever it likes.
  * Threads   everything may be called by any thread at any time, except
  *           heddle_perf_destroy(). record() and predict() take no lock and
@@ -26,6 +28,7 @@
 
 struct heddle_perf_series;
 struct heddle_perf_entry;
+struct heddle_perf_link;
 
 /* What a device can do at best. A zero field means the default, which is slow
  * on purpose: a prior that promises too much draws work to a device nobody
@@ -76,6 +79,30 @@ void heddle_perf_predict(struct heddle_perf_entry *entry,
 /* Everything about an entry, computed afresh. */
 void heddle_perf_entry_info(const struct heddle_perf_entry *entry,
                             struct heddle_perf_info *info_out);
+
+/*
+ * The link between two memories: what it takes to copy bytes from one to the
+ * other. `from` and `to` are models, like those of devices: "host",
+ * "opencl:NAME". Slow, under the perf's lock; the pointer is stable and lives as
+ * long as the perf. HEDDLE_EINVAL: a bad name. HEDDLE_ENOMEM. HEDDLE_EOVERFLOW:
+ * there are too many links already.
+ */
+HEDDLE_MUST_USE heddle_status
+heddle_perf_link_get(heddle_perf *perf, const char *from, const char *to,
+                     struct heddle_perf_link **link_out);
+
+/* Adds a measured copy. No lock, no allocation. No bytes, no time, a time that
+ * is no sane number, or more than 100 TB/s: counted and dropped. */
+void heddle_perf_link_record(struct heddle_perf_link *link, uint64_t bytes,
+                             double ns);
+
+/* The present estimate; never HEDDLE_EST_NONE. 10 us + 5 GB/s of confidence 0
+ * while nothing is known. No lock. 0 bytes: the latency. */
+struct heddle_estimate heddle_perf_link_predict(struct heddle_perf_link *link,
+                                                uint64_t bytes);
+
+void heddle_perf_link_info(struct heddle_perf_link *link,
+                           struct heddle_perf_link_info *info_out);
 
 /* Mixes v into h; start with 0. For shape hashes. Part of the file format:
  * another function makes every stored measurement unknown. */

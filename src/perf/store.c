@@ -598,6 +598,7 @@ heddle_status heddle_store_forget(struct heddle_perf *perf, const char *kernel,
         is_known = is_known || kernel_is_fresh(k);
         heddle_model_kernel_clear(k);
     }
+    heddle_model_links_reset(perf);
     *nfiles_out = perf->ndeleted;
     if (st == HEDDLE_OK && !is_known && perf->ndeleted == 0)
         st = HEDDLE_ENOENT;

@@ -9,7 +9,7 @@
  *
  *   source              who reads it
  *   FILE                plat/file.c, our own text format
- *   starpu:DIR:NAME     plat/starpu.c: DIR/bus/NAME.*, DIR/codelets/45/*.NAME
+ *   starpu:DIR:NAME     plat/starpu.c: its measurements in DIR
  */
 #include <stdbool.h>
 #include <stddef.h>

@@ -10,31 +10,35 @@
  *            wraps after 2^32 pushes; compared by signed difference).
  * Invariants (1) no child comes before its parent
  *            (2) the root has no sibling
+ * Classes    with several, masks.h does it: the first that can run there.
  * Threads    `lock` guards the heap; `count` is a hint for idle workers.
  * Cost       push O(1), pop O(log n) amortised.
  */
 #include "base/spin.h"
-#include "sched/sched.h"
+#include "sched/masks.h"
 
 struct prio {
     struct heddle_spin lock;
     struct heddle_sched_task *root;
     uint32_t pushes;
     _Atomic size_t count;
+    struct heddle_masks *masks; /* NULL: one class */
 };
 
 static heddle_status prio_init(void *self, const struct heddle_sched_env *env)
 {
     struct prio *q = self;
 
-    (void)env;
     heddle_spin_init(&q->lock);
-    return HEDDLE_OK;
+    return env->cls == NULL ? HEDDLE_OK
+                            : heddle_masks_create(env, true, &q->masks);
 }
 
 static void prio_fini(void *self)
 {
-    (void)self;
+    struct prio *q = self;
+
+    heddle_masks_destroy(q->masks);
 }
 
 static bool prio_before(const struct heddle_sched_task *a,
@@ -95,6 +99,10 @@ static void prio_push(void *self, struct heddle_sched_task *t, int worker)
     struct prio *q = self;
 
     (void)worker;
+    if (HEDDLE_UNLIKELY(q->masks != NULL)) {
+        heddle_masks_push(q->masks, t);
+        return;
+    }
     t->link[0] = t->link[1] = NULL;
     heddle_spin_lock(&q->lock);
     t->aux = q->pushes++;
@@ -108,7 +116,8 @@ static struct heddle_sched_task *prio_pop(void *self, unsigned worker)
     struct prio *q = self;
     struct heddle_sched_task *t;
 
-    (void)worker;
+    if (HEDDLE_UNLIKELY(q->masks != NULL))
+        return heddle_masks_pop(q->masks, worker);
     if (heddle_load_rlx(&q->count) == 0)
         return NULL;
     heddle_spin_lock(&q->lock);
@@ -121,6 +130,13 @@ static struct heddle_sched_task *prio_pop(void *self, unsigned worker)
     return t;
 }
 
+static struct heddle_sched_task *prio_lost(void *self, unsigned cls)
+{
+    struct prio *q = self;
+
+    return q->masks == NULL ? NULL : heddle_masks_lost(q->masks, cls);
+}
+
 const struct heddle_sched_ops heddle_sched_prio = {
     .name = "prio",
     .help = "one central queue, highest priority first",
@@ -129,4 +145,6 @@ const struct heddle_sched_ops heddle_sched_prio = {
     .fini = prio_fini,
     .push = prio_push,
     .pop = prio_pop,
+    .knows_classes = true,
+    .lost = prio_lost,
 };

@@ -1,0 +1,643 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * dev: which devices and memories a context has; their beginning and end.
+ *
+ * Structure  open: devices of the drivers, or the classes of a machine file.
+ *            start: workers, lanes, memories, when the models are there.
+ * Invariants (1) class 0 is the cores; node 0 is the host's memory
+ *            (2) workers of the scheduler are numbered class by class
+ * Threads    creation and end of the context.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/dev.h"
+
+HEDDLE_PRINTF(4, 5)
+static heddle_status dev_refuse(heddle_status st, char *why, size_t cap,
+                                const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(why, cap, fmt, ap);
+    va_end(ap);
+    return st;
+}
+
+/* --- classes and nodes ------------------------------------------------------- */
+
+static unsigned dev_add_node(struct heddle_devs *d, const char *name,
+                             enum heddle_mem_kind kind, struct heddle_dev *dev,
+                             uint64_t budget)
+{
+    const unsigned n = d->nnodes++;
+
+    snprintf(d->node_name[n], sizeof(d->node_name[n]), "%.31s", name);
+    d->node[n] = (struct heddle_mem_node_opts){
+        .kind = kind, .dev = dev, .budget = budget};
+    if (budget != HEDDLE_MEM_NO_LIMIT)
+        d->has_budget = true;
+    return n;
+}
+
+/* Classes of one kind and model are one type. */
+static unsigned dev_type(struct heddle_devs *d, enum heddle_device kind,
+                         const char *model)
+{
+    for (unsigned i = 0; i < d->ncls; i++)
+        if (d->cls[i].kind == kind && strcmp(d->cls[i].model, model) == 0)
+            return d->cls[i].type;
+    return d->ntypes++;
+}
+
+static struct dev_class *dev_add_class(struct heddle_devs *d, const char *name,
+                                       const char *model,
+                                       enum heddle_device kind, unsigned node,
+                                       unsigned nworkers)
+{
+    struct dev_class *c = &d->cls[d->ncls];
+
+    c->type = dev_type(d, kind, model);
+    snprintf(c->name, sizeof(c->name), "%s", name);
+    snprintf(c->model, sizeof(c->model), "%s", model);
+    c->kind = kind;
+    c->node = node;
+    c->first = d->nsched;
+    c->nworkers = nworkers;
+    d->nsched += nworkers;
+    d->ncls++;
+    return c;
+}
+
+/* --- real devices -------------------------------------------------------------- */
+
+/* Does a list like "cpu,opencl,cuda1" have this name or kind? */
+static bool list_has(const char *list, const char *word)
+{
+    const size_t n = strlen(word);
+
+    for (const char *p = list; p != NULL; p = strchr(p, ',')) {
+        p += *p == ',';
+        if (strncmp(p, word, n) == 0 && (p[n] == ',' || p[n] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+static bool dev_is_wanted(const char *list, const struct heddle_dev_info *info,
+                          const char *driver)
+{
+    if (list == NULL)
+        return !info->is_cpu;
+    return list_has(list, driver) || list_has(list, info->name);
+}
+
+static heddle_status dev_open_one(struct heddle_devs *d,
+                                  const struct heddle_driver *drv,
+                                  unsigned index,
+                                  const struct heddle_dev_info *info,
+                                  const struct heddle_ctx_opts *o, char *why,
+                                  size_t cap)
+{
+    struct heddle_dev *dev = NULL;
+    struct dev_class *c;
+    uint64_t budget = o->device_memory;
+    heddle_status st;
+    unsigned node;
+
+    if (d->nnodes >= HEDDLE_MEM_NODES - 1 || d->ncls >= DEV_CLASSES)
+        return dev_refuse(HEDDLE_EINVAL, why, cap, "too many devices");
+    st = drv->open(&d->env, index, &dev);
+    if (st != HEDDLE_OK)
+        return dev_refuse(st, why, cap, "device %s cannot be used: %s",
+                          info->name, heddle_status_text(st));
+    if (budget == 0) /* some is left for the driver and for others */
+        budget = info->memory_free / 10 * 9;
+    if (budget == 0)
+        budget = HEDDLE_MEM_NO_LIMIT;
+    node = dev_add_node(d, info->name, HEDDLE_MEM_DEVICE, dev, budget);
+    c = dev_add_class(d, info->name, info->model, info->kind, node,
+                      info->nstreams != 0 ? info->nstreams : 1);
+    c->dev = dev;
+    c->drv = drv;
+    return HEDDLE_OK;
+}
+
+static heddle_status dev_open_real(struct heddle_devs *d,
+                                   const struct heddle_ctx_opts *o, char *why,
+                                   size_t cap)
+{
+    const bool is_off =
+        o->devices != NULL && strcmp(o->devices, "none") == 0;
+
+    for (unsigned k = 0; heddle_driver_table[k] != NULL && !is_off; k++) {
+        const struct heddle_driver *drv = heddle_driver_table[k];
+        struct heddle_dev_info info[16];
+        unsigned n = 0;
+
+        if (drv->kind <= HEDDLE_DEV_CPU || (o->devices == NULL && drv->is_slow))
+            continue;
+        if (drv->probe(&d->env, info, 16, &n) != HEDDLE_OK)
+            continue;
+        for (unsigned i = 0; i < n && i < 16; i++)
+            if (dev_is_wanted(o->devices, &info[i], drv->name))
+                HEDDLE_TRY(dev_open_one(d, drv, i, &info[i], o, why, cap));
+    }
+    return HEDDLE_OK;
+}
+
+/* Every word of the list must have found something. */
+static heddle_status dev_check_list(struct heddle_devs *d, const char *list,
+                                    char *why, size_t cap)
+{
+    char word[64];
+
+    for (const char *p = list; p != NULL && *p != '\0';) {
+        const char *end = strchr(p, ',');
+        const size_t n = end != NULL ? (size_t)(end - p) : strlen(p);
+        bool is_there = false;
+
+        snprintf(word, sizeof(word), "%.*s", (int)(n < 63 ? n : 63), p);
+        is_there = strcmp(word, "cpu") == 0 || strcmp(word, "none") == 0;
+        for (unsigned i = 1; i < d->ncls; i++)
+            is_there = is_there || strcmp(word, d->cls[i].name) == 0 ||
+                       strcmp(word, heddle_device_name(d->cls[i].kind)) == 0;
+        if (!is_there)
+            return dev_refuse(HEDDLE_EDEV, why, cap,
+                              "there is no device '%s' on this machine", word);
+        p = end != NULL ? end + 1 : NULL;
+    }
+    return HEDDLE_OK;
+}
+
+static heddle_status dev_open_disk(struct heddle_devs *d,
+                                   const struct heddle_ctx_opts *o, char *why,
+                                   size_t cap)
+{
+    const struct heddle_driver *drv = heddle_driver_find("disk");
+    heddle_status st;
+
+    if (o->disk_path == NULL || o->disk_path[0] == '\0')
+        return HEDDLE_OK;
+    if (drv == NULL)
+        return dev_refuse(HEDDLE_ENOSYS, why, cap, "no disk in this build");
+    snprintf(d->disk_path, sizeof(d->disk_path), "%s", o->disk_path);
+    d->env.path = d->disk_path;
+    d->env.bytes = o->disk_bytes;
+    st = drv->open(&d->env, 0, &d->disk);
+    if (st != HEDDLE_OK)
+        return dev_refuse(st, why, cap, "the folder '%s' cannot be used: %s",
+                          o->disk_path, heddle_status_text(st));
+    /* Data may leave the host now: its budget is the memory module's. */
+    d->node[0].budget = d->ctx->reg.budget != 0 ? d->ctx->reg.budget
+                                                : HEDDLE_MEM_NO_LIMIT;
+    d->has_budget = true;
+    d->ctx->reg.budget = 0;
+    d->disk_node =
+        (int)dev_add_node(d, "disk", HEDDLE_MEM_DISK, d->disk,
+                          HEDDLE_MEM_NO_LIMIT);
+    return HEDDLE_OK;
+}
+
+/* --- virtual time ---------------------------------------------------------------- */
+
+static heddle_status dev_open_classes(struct heddle_devs *d, char *why,
+                                      size_t cap)
+{
+    const struct heddle_driver *drv = heddle_driver_find("sim");
+
+    d->env.world = d->sim;
+    for (unsigned i = 0; i < d->plat->ncls; i++) {
+        const struct heddle_plat_class *p = &d->plat->cls[i];
+        struct dev_class *c = dev_add_class(d, p->name, p->model, p->kind,
+                                            p->node, p->nworkers);
+        const heddle_status st = drv->open(&d->env, i, &c->dev);
+
+        if (st != HEDDLE_OK)
+            return dev_refuse(st, why, cap, "class %s cannot be simulated: %s",
+                              p->name, heddle_status_text(st));
+        c->drv = drv;
+        if (d->node[c->node].dev == NULL && c->node != 0)
+            d->node[c->node].dev = c->dev;
+    }
+    return HEDDLE_OK;
+}
+
+static heddle_status dev_open_virtual(struct heddle_devs *d,
+                                      const struct heddle_ctx_opts *o,
+                                      char *why, size_t cap)
+{
+    HEDDLE_TRY(heddle_plat_open(&d->ctx->alloc, o->machine, &d->plat, why, cap));
+    d->is_virtual = true;
+    d->executes = o->execute == HEDDLE_ON;
+    if (d->plat->ncls > DEV_CLASSES || d->plat->nnodes > HEDDLE_MEM_NODES)
+        return dev_refuse(HEDDLE_EFORMAT, why, cap,
+                          "%s: more than %d classes or %d memories", o->machine,
+                          DEV_CLASSES, HEDDLE_MEM_NODES);
+    HEDDLE_TRY(heddle_sim_create(&d->ctx->alloc, d->plat, d->executes, &d->sim));
+    d->nnodes = 0;
+    for (unsigned i = 0; i < d->plat->nnodes; i++) {
+        const struct heddle_plat_node *n = &d->plat->node[i];
+        uint64_t budget = n->bytes != 0 ? n->bytes : HEDDLE_MEM_NO_LIMIT;
+
+        if (i > 0 && o->device_memory != 0)
+            budget = o->device_memory;
+        dev_add_node(d, n->name,
+                     i == 0 ? HEDDLE_MEM_HOST : HEDDLE_MEM_DEVICE, NULL,
+                     i == 0 ? HEDDLE_MEM_NO_LIMIT : budget);
+    }
+    return dev_open_classes(d, why, cap);
+}
+
+/* Memories that no class has are of no use to anybody: a virtual disk, say. */
+static void dev_drop_nodes(struct heddle_devs *d)
+{
+    while (d->nnodes > 1 && d->node[d->nnodes - 1].dev == NULL &&
+           d->is_virtual)
+        d->nnodes--;
+}
+
+/* --- injected failures ---------------------------------------------------------- */
+
+static heddle_status dev_open_faults(struct heddle_devs *d,
+                                     const struct heddle_ctx_opts *o, char *why,
+                                     size_t cap)
+{
+    char text[1024];
+    char *rest = NULL;
+
+    if (o->faults != NULL && o->faults[0] != '\0') {
+        if (d->plat == NULL)
+            return dev_refuse(HEDDLE_EINVAL, why, cap,
+                              "faults need a machine file");
+        if (strlen(o->faults) >= sizeof(text))
+            return dev_refuse(HEDDLE_EINVAL, why, cap,
+                              "the list of faults is too long");
+        snprintf(text, sizeof(text), "%s", o->faults);
+        for (char *p = strtok_r(text, ";", &rest); p != NULL;
+             p = strtok_r(NULL, ";", &rest))
+            HEDDLE_TRY(heddle_plat_add_fault(d->plat, p, why, cap));
+    }
+    if (d->plat != NULL) {
+        d->fault = d->plat->fault;
+        d->nfaults = d->plat->nfaults;
+    }
+    return HEDDLE_OK;
+}
+
+/* --- the whole -------------------------------------------------------------------- */
+
+static void dev_init(struct heddle_devs *d, heddle_ctx *ctx)
+{
+    d->ctx = ctx;
+    d->disk_node = -1;
+    d->depth = DEV_DEPTH;
+    d->env = (struct heddle_drive_env){
+        .alloc = &ctx->alloc, .now_ns = heddle_dev_now_ns, .user = d};
+    heddle_env_cache_dir(d->cache_dir, sizeof(d->cache_dir));
+    if (d->cache_dir[0] != '\0')
+        d->env.cache_dir = d->cache_dir;
+    heddle_map_init(&d->notes, &ctx->alloc);
+    dev_add_node(d, "host", HEDDLE_MEM_HOST, NULL, HEDDLE_MEM_NO_LIMIT);
+}
+
+heddle_status heddle_dev_open(heddle_ctx *ctx, const struct heddle_ctx_opts *o,
+                              char *why, size_t cap)
+{
+    struct heddle_devs *d;
+    heddle_status st;
+
+    if (ctx->checks)
+        return HEDDLE_OK; /* the checker knows the host's memory only */
+    d = heddle_zalloc(&ctx->alloc, 1, sizeof(*d));
+    if (d == NULL)
+        return HEDDLE_ENOMEM;
+    ctx->dev = d;
+    dev_init(d, ctx);
+    if (o->machine != NULL && o->machine[0] != '\0') {
+        st = dev_open_virtual(d, o, why, cap);
+    } else {
+        dev_add_class(d, "cpu", ctx->device, HEDDLE_DEV_CPU, 0, ctx->nworkers);
+        st = dev_open_real(d, o, why, cap);
+        if (st == HEDDLE_OK)
+            st = dev_check_list(d, o->devices, why, cap);
+        if (st == HEDDLE_OK)
+            st = dev_open_disk(d, o, why, cap);
+    }
+    if (st == HEDDLE_OK)
+        st = dev_open_faults(d, o, why, cap);
+    dev_drop_nodes(d);
+    if (st == HEDDLE_OK && d->ncls == 1 && d->nnodes == 1 && !d->is_virtual)
+        heddle_dev_close(ctx); /* nothing but cores */
+    return st;
+}
+
+static heddle_status dev_start_workers(struct heddle_devs *d)
+{
+    heddle_ctx *ctx = d->ctx;
+    unsigned n = 0;
+
+    d->class_of = heddle_zalloc(&ctx->alloc, d->nsched, sizeof(*d->class_of));
+    d->worker = heddle_zalloc(&ctx->alloc, d->nsched, sizeof(*d->worker));
+    if (d->class_of == NULL || d->worker == NULL)
+        return HEDDLE_ENOMEM;
+    for (unsigned c = 0; c < d->ncls; c++) {
+        struct dev_class *cls = &d->cls[c];
+
+        d->sched_cls[c] = (struct heddle_sched_class){
+            .name = cls->name,
+            .kind = (unsigned)cls->kind,
+            .type = cls->type,
+            .node = cls->node,
+            .first = cls->first,
+            .nworkers = cls->nworkers};
+        for (unsigned i = 0; i < cls->nworkers; i++) {
+            d->class_of[cls->first + i] = c;
+            if (cls->dev == NULL)
+                continue;
+            d->worker[n] = (struct dev_worker){
+                .id = cls->first + i,
+                .cls = c,
+                .stream = i,
+                .lane = heddle_trace_get_lane(ctx->trace, ctx->nworkers + 3 + n)};
+            n++;
+        }
+    }
+    d->nworkers = n;
+    return HEDDLE_OK;
+}
+
+static void dev_define(struct heddle_devs *d)
+{
+    heddle_ctx *ctx = d->ctx;
+    char name[48];
+
+    for (unsigned i = 0; i < d->nnodes; i++)
+        heddle_trace_define_node(
+            ctx->trace, i, (uint32_t)d->node[i].kind, d->node_name[i],
+            d->node[i].budget == HEDDLE_MEM_NO_LIMIT ? 0 : d->node[i].budget);
+    for (unsigned i = 0; i < d->nworkers; i++) {
+        const struct dev_class *c = &d->cls[d->worker[i].cls];
+
+        if (c->nworkers == 1)
+            snprintf(name, sizeof(name), "%s", c->name);
+        else
+            snprintf(name, sizeof(name), "%s.%u", c->name, d->worker[i].stream);
+        heddle_trace_define_lane(ctx->trace, ctx->nworkers + 3 + i,
+                                 c->kind == HEDDLE_DEV_CPU ? HEDDLE_LOG_WORKER
+                                                           : HEDDLE_LOG_DEVICE,
+                                 name, -1, c->node);
+    }
+}
+
+static double dev_link_ns(void *user, unsigned from, unsigned to,
+                          uint64_t bytes)
+{
+    struct heddle_devs *d = user;
+
+    if (d->is_virtual)
+        return heddle_sim_copy_ns(d->sim, from, to, bytes);
+    if (d->link[from][to] == NULL)
+        return 1e4 + (double)bytes / 5;
+    return heddle_perf_link_predict(d->link[from][to], bytes).ns;
+}
+
+/* A transfer ended: the log, and the model of the link. */
+static void dev_moved(void *user, const heddle_handle *unit, unsigned from,
+                      unsigned to, uint64_t bytes, enum heddle_mem_reason why,
+                      const struct heddle_op *op, heddle_status st)
+{
+    static const enum heddle_log_event_kind kind[] = {
+        [HEDDLE_MEM_FETCH] = HEDDLE_LOG_FETCH,
+        [HEDDLE_MEM_PREFETCH] = HEDDLE_LOG_PREFETCH,
+        [HEDDLE_MEM_WRITEBACK] = HEDDLE_LOG_WRITEBACK,
+        [HEDDLE_MEM_EVICT] = HEDDLE_LOG_EVICT};
+    struct heddle_devs *d = user;
+    heddle_ctx *ctx = d->ctx;
+    const uint64_t ns = op->end_ns - op->begin_ns;
+
+    if (st != HEDDLE_OK || op->end_ns == 0)
+        return;
+    if (!d->is_virtual && d->link[from][to] != NULL && ns > 0)
+        heddle_perf_link_record(d->link[from][to], bytes, (double)ns);
+    if (heddle_trace_is_on(ctx->driver->lane, HEDDLE_TRACE_DATA)) {
+        const uint64_t end = heddle_clock_to_ticks(&ctx->clock, op->end_ns);
+        const struct heddle_trace_event e = {
+            .t = end,
+            .task = unit->id,
+            .x = bytes,
+            .y = end - heddle_clock_to_ticks(&ctx->clock, op->begin_ns),
+            .c = from << 16 | to,
+        };
+
+        heddle_trace_event(ctx->driver->lane, HEDDLE_TRACE_DATA, kind[why], &e);
+    }
+}
+
+static void dev_used(void *user, unsigned node, int64_t delta, uint64_t used)
+{
+    struct heddle_devs *d = user;
+    heddle_ctx *ctx = d->ctx;
+    const struct heddle_trace_event e = {
+        .t = heddle_ctx_ticks(ctx),
+        .task = used,
+        .x = (uint64_t)(delta < 0 ? -delta : delta),
+        .c = node};
+
+    if (node != 0) /* those are the driver's; the host's come from any thread */
+        heddle_trace_event(ctx->driver->lane, HEDDLE_TRACE_DATA,
+                           delta < 0 ? HEDDLE_LOG_MEM_FREE
+                                     : HEDDLE_LOG_MEM_ALLOC,
+                           &e);
+}
+
+static void dev_lost_unit(void *user, heddle_handle *unit, unsigned node)
+{
+    struct heddle_devs *d = user;
+    char buf[64];
+
+    (void)node;
+    if (heddle_add_acqrel(&d->lost_units, 1u) == 0)
+        snprintf(d->lost_name, sizeof(d->lost_name), "%s",
+                 heddle_unit_name(unit, buf, sizeof(buf)));
+}
+
+static void dev_forget(void *owner, heddle_handle *h)
+{
+    heddle_ctx *ctx = owner;
+
+    if (ctx->dev != NULL && ctx->dev->mem != NULL)
+        heddle_mem_forget(ctx->dev->mem, h);
+}
+
+static const char *dev_node_model(struct heddle_devs *d, unsigned node)
+{
+    for (unsigned c = 0; c < d->ncls; c++)
+        if (d->cls[c].node == node && d->cls[c].dev != NULL)
+            return d->cls[c].model;
+    return d->node_name[node];
+}
+
+static void dev_start_links(struct heddle_devs *d)
+{
+    for (unsigned a = 0; a < d->nnodes && d->ctx->perf != NULL; a++)
+        for (unsigned b = 0; b < d->nnodes; b++)
+            if (a != b && (a == 0 || b == 0) &&
+                heddle_perf_link_get(d->ctx->perf, dev_node_model(d, a),
+                                     dev_node_model(d, b),
+                                     &d->link[a][b]) != HEDDLE_OK)
+                d->link[a][b] = NULL; /* costs time only */
+}
+
+static void dev_alarm(struct heddle_op *op, heddle_status st)
+{
+    struct dev_alarm *a = (struct dev_alarm *)(void *)op;
+
+    (void)st;
+    if (a->fault->kind == HEDDLE_FAULT_SLOW) {
+        heddle_sim_slow_down(a->d->sim, a->fault->where, a->fault->factor);
+    } else {
+        heddle_sim_lose(a->d->sim, a->fault->where);
+        heddle_dev_lose(a->d, a->fault->where);
+    }
+}
+
+static heddle_status dev_start_alarms(struct heddle_devs *d)
+{
+    if (d->nfaults == 0)
+        return HEDDLE_OK;
+    d->alarm = heddle_zalloc(&d->ctx->alloc, d->nfaults, sizeof(*d->alarm));
+    if (d->alarm == NULL)
+        return HEDDLE_ENOMEM;
+    for (unsigned i = 0; i < d->nfaults; i++) {
+        struct dev_alarm *a = &d->alarm[i];
+
+        a->op.done = dev_alarm;
+        a->d = d;
+        a->fault = &d->fault[i];
+        if (a->fault->kind == HEDDLE_FAULT_SLOW ||
+            a->fault->kind == HEDDLE_FAULT_LOSE)
+            heddle_sim_after(d->sim, a->fault->at_ns, &a->op);
+    }
+    return HEDDLE_OK;
+}
+
+heddle_status heddle_dev_start(heddle_ctx *ctx)
+{
+    struct heddle_devs *d = ctx->dev;
+    struct heddle_mem_opts o = {
+        .alloc = &ctx->alloc,
+        .reg = &ctx->reg,
+        .node = d->node,
+        .nnodes = d->nnodes,
+        .is_fake = d->is_virtual && !d->executes,
+        .host = {.user = d,
+                 .link_ns = dev_link_ns,
+                 .moved = dev_moved,
+                 .used = dev_used,
+                 .lost = dev_lost_unit,
+                 .kick = heddle_dev_kick,
+                 .fault_copy = d->nfaults != 0 ? heddle_dev_fault_copy : NULL,
+                 .fault_alloc = d->nfaults != 0 ? heddle_dev_fault_alloc : NULL},
+    };
+
+    HEDDLE_TRY(dev_start_workers(d));
+    dev_define(d);
+    dev_start_links(d);
+    HEDDLE_TRY(heddle_mem_create(&o, &d->mem));
+    HEDDLE_TRY(dev_start_alarms(d));
+    ctx->reg.forget = dev_forget;
+    return HEDDLE_OK;
+}
+
+void heddle_dev_close(heddle_ctx *ctx)
+{
+    struct heddle_devs *d = ctx->dev;
+    const struct heddle_allocator *a = &ctx->alloc;
+
+    if (d == NULL)
+        return;
+    heddle_mem_destroy(d->mem);
+    ctx->reg.forget = NULL;
+    while (d->free != NULL) {
+        struct dev_task *dt = d->free;
+
+        d->free = dt->next;
+        heddle_free(a, dt, sizeof(*dt));
+    }
+    for (unsigned i = 0; i < d->ncls; i++)
+        if (d->cls[i].dev != NULL)
+            d->cls[i].drv->close(d->cls[i].dev);
+    if (d->disk != NULL)
+        heddle_dev_base(d->disk)->driver->close(d->disk);
+    heddle_sim_destroy(d->sim);
+    heddle_plat_destroy(d->plat);
+    heddle_map_fini(&d->notes);
+    heddle_free(a, d->alarm, d->nfaults * sizeof(*d->alarm));
+    heddle_free(a, d->class_of, d->nsched * sizeof(*d->class_of));
+    heddle_free(a, d->worker, d->nsched * sizeof(*d->worker));
+    heddle_free(a, d, sizeof(*d));
+    ctx->dev = NULL;
+}
+
+/* --- facts --------------------------------------------------------------------- */
+
+heddle_status heddle_ctx_get_memory(heddle_ctx *ctx, unsigned i,
+                                    struct heddle_memory_info *out)
+{
+    struct heddle_memory_info m = {.size = sizeof(m), .budget = UINT64_MAX};
+    struct heddle_mem_stats s = {0};
+
+    HEDDLE_CHECK(ctx != NULL && out != NULL && out->size >= sizeof(*out));
+    if (i >= (ctx->dev != NULL ? ctx->dev->nnodes : 1))
+        return HEDDLE_ENOENT;
+    if (ctx->dev == NULL) {
+        snprintf(m.name, sizeof(m.name), "host");
+        m.used = heddle_load_rlx(&ctx->reg.used); /* a counter */
+        if (ctx->reg.budget != 0)
+            m.budget = ctx->reg.budget;
+        *out = m;
+        return HEDDLE_OK;
+    }
+    heddle_mem_get_stats(ctx->dev->mem, i, &s);
+    snprintf(m.name, sizeof(m.name), "%s", ctx->dev->node_name[i]);
+    m.budget = s.budget;
+    m.used = s.used;
+    m.peak = s.peak;
+    for (unsigned r = 0; r < HEDDLE_MEM_NREASONS; r++)
+        m.bytes_in += s.bytes_in[r];
+    m.bytes_out = s.bytes_out;
+    m.bytes_written_back =
+        s.bytes_in[HEDDLE_MEM_WRITEBACK] + s.bytes_in[HEDDLE_MEM_EVICT];
+    m.evictions = s.evictions;
+    *out = m;
+    return HEDDLE_OK;
+}
+
+heddle_status heddle_ctx_get_class(heddle_ctx *ctx, unsigned i,
+                                   struct heddle_class_info *out)
+{
+    struct heddle_class_info c = {.size = sizeof(c)};
+    const struct dev_class *cls;
+
+    HEDDLE_CHECK(ctx != NULL && out != NULL && out->size >= sizeof(*out));
+    if (i >= (ctx->dev != NULL ? ctx->dev->ncls : 1))
+        return HEDDLE_ENOENT;
+    snprintf(c.name, sizeof(c.name), "cpu");
+    snprintf(c.kind, sizeof(c.kind), "cpu");
+    snprintf(c.model, sizeof(c.model), "%s", ctx->device);
+    c.nworkers = ctx->nworkers;
+    if (ctx->dev != NULL) {
+        cls = &ctx->dev->cls[i];
+        snprintf(c.name, sizeof(c.name), "%s", cls->name);
+        snprintf(c.model, sizeof(c.model), "%s", cls->model);
+        snprintf(c.kind, sizeof(c.kind), "%s", heddle_device_name(cls->kind));
+        c.memory = cls->node;
+        c.nworkers = cls->nworkers;
+        c.is_lost = heddle_load_acq(&cls->is_lost) != 0;
+    }
+    *out = c;
+    return HEDDLE_OK;
+}

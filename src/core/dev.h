@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef HEDDLE_CORE_DEV_H
+#define HEDDLE_CORE_DEV_H
+
+/*
+ * Devices and other memories of a context. A context that has none has
+ * ctx->dev == NULL, and nothing of this is ever called.
+ *
+ *   dev.c        finding devices, classes, creation and end
+ *   dev_view.c   what schedulers may ask: costs, transfers, places
+ *   dev_run.c    a task on a device: room, data, launch, end, another try
+ *   dev_host.c   tasks on cores and hidden tasks: their data come home first
+ *   dev_loop.c   the driver thread; virtual time
+ *
+ * Threads. One thread at a time is the *driver*: it alone calls drivers and the
+ * mover's half of mem, and owns ctx->driver, the pipelines and `running`. It is a
+ * thread of its own, or, in virtual time, whoever holds slot 0.
+ * Everything a worker of the cores needs (data that are away) it asks for and goes
+ * on with other tasks; the driver puts the task on the `supplied` list when all is
+ * there.
+ */
+#include "core/core.h"
+#include "drive/drive.h"
+#include "drive/sim.h"
+#include "mem/mem.h"
+#include "plat/plat.h"
+
+enum {
+    DEV_CLASSES = 48,
+    DEV_DEPTH = 2,    /* tasks a worker of a device has at once: one runs, the data
+                         of the other come */
+};
+
+struct dev_class {
+    char name[32];
+    char model[64]; /* key of the performance models */
+    enum heddle_device kind;
+    unsigned type;
+    unsigned node;
+    unsigned first, nworkers;
+    struct heddle_dev *dev; /* NULL: the cores, which are threads */
+    const struct heddle_driver *drv;
+    _Atomic uint32_t is_lost;
+    uint64_t launches; /* for injected failures */
+};
+
+/* A worker of a device: one stream. */
+struct dev_worker {
+    unsigned id; /* the scheduler's number */
+    unsigned cls;
+    unsigned stream;
+    unsigned ntasks; /* in its pipeline */
+    struct heddle_trace_lane *lane;
+};
+
+/* A task somewhere else than on a core, or one whose data were away. */
+struct dev_task {
+    struct heddle_op op;       /* first: of the launch */
+    struct heddle_mem_req req; /* second */
+    struct dev_task *next;
+    heddle_ctx *ctx;
+    struct heddle_sched_task *t;
+    struct dev_worker *worker; /* NULL: on the host */
+    struct heddle_exec x;
+    struct exec_slow s;
+    const struct task_ext *ext;
+    struct task_ext own_ext; /* of a node */
+    int16_t at[HEDDLE_KERNEL_OPERANDS]; /* operand -> req.op, or -1 - private */
+    unsigned variant;
+    double model_ns; /* expected; < 0: unknown */
+    struct heddle_perf_entry *model;
+    unsigned nraw; /* copies of partial results under way */
+    struct dev_raw {
+        struct heddle_op op; /* first */
+        struct dev_task *owner;
+    } raw[HEDDLE_KERNEL_OPERANDS];
+    heddle_status raw_status;
+    bool is_out;      /* they are on their way back */
+    bool has_scratch; /* the last private buffer */
+    bool is_settled;  /* the request holds nothing */
+    heddle_status status; /* on the host: why the data are not there */
+    struct heddle_mem_op *more; /* more operands than fit */
+};
+
+/* A kernel on operands of one shape. Constant but for the entries. */
+struct dev_shape {
+    struct dev_shape *next;
+    uint64_t hash;
+    unsigned sort;
+    double bytes;
+    struct heddle_cost cost;
+    double *ns; /* virtual: per class; INFINITY: no variant, NAN: unknown */
+    /* real: per type and variant */
+    _Atomic(struct heddle_perf_entry *) *entry;
+};
+
+struct heddle_devs {
+    heddle_ctx *ctx;
+    struct heddle_plat *plat; /* virtual time */
+    struct heddle_sim *sim;
+    bool is_virtual;
+    bool executes; /* functions are really called */
+    struct heddle_drive_env env;
+    char disk_path[512], cache_dir[1024];
+    struct heddle_mem *mem;
+
+    struct dev_class cls[DEV_CLASSES];
+    struct heddle_sched_class sched_cls[DEV_CLASSES];
+    unsigned ncls, ntypes;
+    unsigned *class_of;
+    unsigned nsched; /* workers, as the scheduler counts */
+    struct dev_worker *worker;
+    unsigned nworkers; /* of devices */
+    unsigned depth;
+
+    struct heddle_mem_node_opts node[HEDDLE_MEM_NODES];
+    char node_name[HEDDLE_MEM_NODES][32];
+    unsigned nnodes;
+    int disk_node;
+    struct heddle_dev *disk;
+    struct heddle_perf_link *link[HEDDLE_MEM_NODES][HEDDLE_MEM_NODES];
+    bool has_budget; /* some node is limited: next uses matter */
+
+    struct heddle_fault *fault;
+    unsigned nfaults;
+    struct dev_alarm {
+        struct heddle_op op; /* first */
+        struct heddle_devs *d;
+        const struct heddle_fault *fault;
+    } *alarm; /* faults that happen at a time */
+    uint64_t node_copies[HEDDLE_MEM_NODES], node_allocs[HEDDLE_MEM_NODES];
+    _Atomic uint32_t nlost; /* classes */
+    _Atomic uint32_t lost_units;
+    char lost_name[64]; /* of the first */
+
+    /* shapes of kernels */
+    struct heddle_spin shape_lock;
+    unsigned nsorts;
+
+    /* tasks whose data are there, and hidden ones */
+    struct heddle_spin supplied_lock;
+    struct heddle_sched_task *supplied, *supplied_last;
+    _Atomic uint32_t nsupplied;
+
+    struct heddle_spin pool_lock;
+    struct dev_task *free;
+    struct heddle_spin note_lock;
+    struct heddle_map notes; /* task -> classes it is barred from << 8 | tries */
+    _Atomic uint32_t nnotes;
+
+    struct heddle_thread thread;
+    bool has_thread;
+    bool is_stepping; /* virtual: inside of a step */
+    _Atomic uint32_t stops;
+    _Atomic uint32_t bell; /* futex: counts calls */
+    _Atomic uint32_t sleeps;
+    _Atomic uint32_t running; /* tasks on devices, or on their way */
+};
+
+/* --- dev.c ---------------------------------------------------------------- */
+
+/* Finds and opens what the options ask for; ctx->dev stays NULL when there is
+ * nothing but the cores. */
+heddle_status heddle_dev_open(heddle_ctx *ctx, const struct heddle_ctx_opts *o,
+                              char *why, size_t cap);
+/* When lanes and models are there: workers, memories. */
+heddle_status heddle_dev_start(heddle_ctx *ctx);
+heddle_status heddle_dev_start_thread(heddle_ctx *ctx);
+void heddle_dev_stop(heddle_ctx *ctx);
+void heddle_dev_close(heddle_ctx *ctx);
+/* Transfers that nobody waits for have ended. */
+void heddle_dev_drain(heddle_ctx *ctx);
+void heddle_kinfo_free_shapes(heddle_ctx *ctx, struct heddle_kinfo *k);
+
+/* --- dev_view.c ------------------------------------------------------------ */
+
+extern const struct heddle_sched_view heddle_dev_view;
+/* Is there a class that can run it, with room for it? Lock held. */
+heddle_status heddle_dev_check(heddle_ctx *ctx, const struct submission *s,
+                               const struct heddle_access *acc, unsigned nops);
+struct dev_shape *heddle_dev_shape(struct heddle_devs *d,
+                                   struct heddle_exec *x);
+/* The model of one variant on one class. */
+struct heddle_perf_entry *heddle_dev_model(struct heddle_devs *d,
+                                           struct heddle_exec *x,
+                                           struct dev_shape *shape,
+                                           unsigned cls, unsigned v);
+/* ns on the class with the best variant, or INFINITY or NAN. */
+double heddle_dev_cost(struct heddle_devs *d, struct heddle_exec *x,
+                       const struct task_ext *ext, unsigned cls,
+                       unsigned *variant_out, double *confidence_out);
+/* The exec of any task, and its extension (NULL: none); `own` for nodes. */
+const struct task_ext *heddle_task_exec(struct worker *w,
+                                        struct heddle_sched_task *t,
+                                        struct heddle_exec *x,
+                                        struct task_ext *own);
+/* The bytes it needs on a class at once. */
+uint64_t heddle_dev_need(const struct heddle_devs *d,
+                         const struct heddle_exec *x, unsigned cls);
+void heddle_dev_submitted(heddle_ctx *ctx, struct submission *s,
+                          struct heddle_cell *c,
+                          const struct heddle_access *acc, unsigned nops,
+                          uint32_t m);
+
+/* --- dev_run.c --------------------------------------------------------------- */
+
+struct dev_task *heddle_dev_task_new(struct heddle_devs *d);
+void heddle_dev_task_free(struct heddle_devs *d, struct dev_task *dt);
+/* A task that the scheduler gave to a worker of a device. Driver. */
+void heddle_dev_begin(struct heddle_devs *d, struct dev_worker *dw,
+                      struct heddle_sched_task *t);
+/* The device of a class is gone. Driver. */
+void heddle_dev_lose(struct heddle_devs *d, unsigned cls);
+bool heddle_dev_is_barred(struct heddle_devs *d,
+                          const struct heddle_sched_task *t, unsigned cls);
+/* Fills the operands of a request. False: no memory. */
+bool heddle_dev_fill(struct dev_task *dt, unsigned node);
+heddle_status heddle_dev_fault_copy(void *user, unsigned from, unsigned to);
+heddle_status heddle_dev_fault_alloc(void *user, unsigned node);
+
+/* --- dev_loop.c ---------------------------------------------------------------- */
+
+void heddle_dev_kick(void *user);
+uint64_t heddle_dev_now_ns(void *user);
+/* Does what can be done now. Driver. */
+bool heddle_dev_step(struct heddle_devs *d);
+struct heddle_sched_task *heddle_dev_take_supplied(struct heddle_devs *d);
+/* Can any class run it? */
+bool heddle_dev_has_home(struct heddle_devs *d, struct heddle_sched_task *t);
+/* Ends a task that nobody can run. */
+void heddle_dev_give_up(struct worker *w, struct heddle_sched_task *t);
+void heddle_dev_supply(struct heddle_devs *d, struct heddle_sched_task *t);
+
+#endif /* HEDDLE_CORE_DEV_H */

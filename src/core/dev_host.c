@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * dev_host: tasks on cores, and hidden tasks, in a context with other memories.
+ *
+ * Structure  a task whose operands were never away costs one look at each root.
+ *            Otherwise it asks for its data and is put aside; the driver puts it on
+ *            the list of supplied tasks, and a core goes on with it from the start.
+ *            link[1] of a task that nobody has queued is its struct dev_task, or
+ *            NULL.
+ * Threads    workers; host_ready(): the driver.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/dev.h"
+
+static struct dev_task *task_record(const struct heddle_sched_task *t)
+{
+    return (struct dev_task *)(void *)t->link[1];
+}
+
+/* --- ready tasks ---------------------------------------------------------------- */
+
+void heddle_dev_supply(struct heddle_devs *d, struct heddle_sched_task *t)
+{
+    heddle_spin_lock(&d->supplied_lock);
+    t->link[0] = NULL;
+    if (d->supplied == NULL)
+        d->supplied = t;
+    else
+        d->supplied_last->link[0] = t;
+    d->supplied_last = t;
+    heddle_add_acqrel(&d->nsupplied, 1u);
+    heddle_spin_unlock(&d->supplied_lock);
+}
+
+struct heddle_sched_task *heddle_dev_take_supplied(struct heddle_devs *d)
+{
+    struct heddle_sched_task *t;
+
+    if (heddle_load_acq(&d->nsupplied) == 0)
+        return NULL;
+    heddle_spin_lock(&d->supplied_lock);
+    t = d->supplied;
+    if (t != NULL) {
+        d->supplied = t->link[0];
+        heddle_sub_acqrel(&d->nsupplied, 1u);
+    }
+    heddle_spin_unlock(&d->supplied_lock);
+    return t;
+}
+
+static bool task_is_hidden(struct heddle_sched_task *t)
+{
+    return !heddle_is_node(t) &&
+           (heddle_task_cell(t)->flags & TASK_HIDDEN) != 0;
+}
+
+bool heddle_dev_has_home(struct heddle_devs *d, struct heddle_sched_task *t)
+{
+    for (unsigned c = 0; c < d->ncls; c++)
+        if (!isinf(heddle_dev_view.cost(d, t, c, NULL)))
+            return true;
+    return false;
+}
+
+void heddle_dev_push(heddle_ctx *ctx, struct heddle_sched_task *t)
+{
+    struct heddle_devs *d = ctx->dev;
+
+    if (task_is_hidden(t) || (heddle_load_acq(&d->nlost) != 0 &&
+                              !heddle_dev_has_home(d, t))) {
+        t->link[1] = NULL;
+        heddle_dev_supply(d, t);
+        return;
+    }
+    ctx->sched->push(ctx->sched_self, t, HEDDLE_SCHED_FOREIGN);
+    if (d->nworkers != 0)
+        heddle_dev_kick(d);
+}
+
+struct heddle_sched_task *heddle_dev_pop(struct worker *w)
+{
+    struct heddle_devs *d = w->ctx->dev;
+    struct heddle_sched_task *t = heddle_dev_take_supplied(d);
+
+    if (t != NULL)
+        return t;
+    t = w->ctx->sched->pop(w->ctx->sched_self, w->id);
+    if (t != NULL)
+        t->link[1] = NULL;
+    return t;
+}
+
+/* --- requests ---------------------------------------------------------------------- */
+
+/* The driver: data are on the host, or cannot be. */
+static void host_ready(struct heddle_mem_req *req, heddle_status st)
+{
+    struct dev_task *dt =
+        (struct dev_task *)(void *)((char *)req -
+                                    offsetof(struct dev_task, req));
+    heddle_ctx *ctx = dt->ctx;
+
+    dt->status = st;
+    dt->is_settled = st != HEDDLE_OK;
+    heddle_dev_supply(ctx->dev, dt->t);
+    heddle_park_ring(&ctx->park, ctx->driver->id);
+    heddle_ctx_signal(ctx);
+}
+
+static struct dev_task *host_request(struct worker *w,
+                                     struct heddle_sched_task *t,
+                                     const struct heddle_exec *x)
+{
+    struct dev_task *dt = heddle_dev_task_new(w->ctx->dev);
+
+    if (dt == NULL)
+        return NULL;
+    dt->t = t;
+    dt->x = *x;
+    dt->status = HEDDLE_OK;
+    dt->is_settled = false;
+    dt->req.ready = host_ready;
+    t->link[1] = (struct heddle_sched_task *)(void *)dt;
+    return dt;
+}
+
+static bool host_is_concerned(const struct heddle_exec *x)
+{
+    for (unsigned i = 0; i < x->nops; i++)
+        if (x->mode[i] <= HEDDLE_COMMUTE && heddle_mem_concerns(x->op[i]))
+            return true;
+    return false;
+}
+
+/* Ends a task that did not run, with the sentence in s. */
+static void host_refuse(struct worker *w, struct heddle_exec *x,
+                        struct exec_slow *s, heddle_status st)
+{
+    struct heddle_sched_task *next;
+
+    x->slow = s;
+    next = x->node != NULL ? heddle_node_leave(x, st)
+                           : heddle_slow_leave(x, st);
+    if (next != NULL)
+        heddle_engine_push(w, next);
+}
+
+static void host_explain(struct dev_task *dt, struct exec_slow *s)
+{
+    char name[64];
+
+    if (dt->req.culprit != NULL)
+        snprintf(s->message, sizeof(s->message),
+                 dt->status == HEDDLE_EDEV
+                     ? "the only copy of its operand %s was lost"
+                     : "its operand %s could not be brought to the host",
+                 heddle_unit_name(dt->req.culprit, name, sizeof(name)));
+    else
+        snprintf(s->message, sizeof(s->message),
+                 "no room on the host for its operands");
+}
+
+bool heddle_dev_supply_host(struct worker *w, struct heddle_sched_task *t,
+                            struct heddle_exec *x, const struct task_ext *ext)
+{
+    struct dev_task *dt = task_record(t);
+    struct exec_slow s = {.name = ext != NULL ? ext->name : NULL};
+    heddle_status st = HEDDLE_OK;
+
+    if (dt == NULL) {
+        if (!host_is_concerned(x))
+            return true;
+        dt = host_request(w, t, x);
+        if (dt == NULL || !heddle_dev_fill(dt, 0))
+            st = HEDDLE_ENOMEM;
+        if (st == HEDDLE_OK) {
+            /* A parent may hold what its children wait for: memory.md. */
+            dt->req.is_forced = x->cell == NULL || x->cell->scope != NULL;
+            return heddle_mem_begin(w->ctx->dev->mem, &dt->req);
+        }
+        if (dt != NULL)
+            dt->is_settled = true;
+        snprintf(s.message, sizeof(s.message), "no memory for its record");
+    } else {
+        st = dt->status;
+        if (st == HEDDLE_OK)
+            return true;
+        host_explain(dt, &s);
+    }
+    host_refuse(w, x, &s, st);
+    return false;
+}
+
+/* Ends a task for which no device is left. */
+void heddle_dev_give_up(struct worker *w, struct heddle_sched_task *t)
+{
+    struct task_ext own;
+    struct heddle_exec x;
+    const struct task_ext *ext = heddle_task_exec(w, t, &x, &own);
+    struct exec_slow s = {.name = ext != NULL ? ext->name : NULL};
+
+    snprintf(s.message, sizeof(s.message),
+             "no device is left that can run it");
+    host_refuse(w, &x, &s, HEDDLE_EDEV);
+}
+
+bool heddle_dev_supply_hidden(struct worker *w, struct heddle_cell *c)
+{
+    heddle_ctx *ctx = w->ctx;
+    struct heddle_devs *d = ctx->dev;
+    struct heddle_exec x;
+    struct dev_task *dt;
+    enum heddle_mode mode = HEDDLE_RW;
+
+    if (c->sched.link[1] != NULL || (c->flags & TASK_NOPS) == 0 ||
+        !heddle_mem_concerns(c->op[0]) || c->kinfo == &ctx->notice)
+        return true;
+    heddle_slow_exec(w, c, heddle_cell_ext(ctx, c), &x);
+    if (c->kinfo == &ctx->grant)
+        mode = x.mode[0];
+    else if (c->kinfo == &ctx->release) /* what is the user's comes home */
+        mode = c->op[0]->root == c->op[0] && c->op[0]->owns_memory ? HEDDLE_W
+                                                                   : HEDDLE_R;
+    dt = host_request(w, &c->sched, &x);
+    if (dt == NULL) {
+        /* No memory for a record: try again, somebody will give one back. */
+        heddle_dev_supply(d, &c->sched);
+        heddle_thread_yield();
+        return false;
+    }
+    dt->req.node = 0;
+    dt->req.nops = 1;
+    dt->req.local[0] = (struct heddle_mem_op){.unit = c->op[0], .mode = mode};
+    dt->req.is_forced = true;
+    dt->req.is_last = c->kinfo == &ctx->release;
+    return heddle_mem_begin(d->mem, &dt->req);
+}
+
+heddle_status heddle_dev_status(const struct heddle_sched_task *t)
+{
+    return t->link[1] == NULL ? HEDDLE_OK : task_record(t)->status;
+}
+
+/* The next uses of its operands are over. */
+static void settle_uses(struct worker *w, struct heddle_sched_task *t)
+{
+    struct heddle_devs *d = w->ctx->dev;
+    struct heddle_cell *c = heddle_task_cell(t);
+    struct heddle_exec x;
+
+    if (!d->has_budget || heddle_is_node(t) || c->scope != NULL ||
+        (c->flags & TASK_HIDDEN) != 0)
+        return;
+    heddle_slow_exec(w, c, heddle_cell_ext(w->ctx, c), &x);
+    for (unsigned i = 0; i < x.nops; i++)
+        if (x.mode[i] <= HEDDLE_COMMUTE)
+            heddle_mem_used(d->mem, x.op[i], x.id);
+}
+
+void heddle_dev_settle(struct worker *w, struct heddle_sched_task *t,
+                       heddle_status st)
+{
+    struct heddle_devs *d = w->ctx->dev;
+    struct dev_task *dt = task_record(t);
+
+    t->link[1] = NULL;
+    settle_uses(w, t);
+    if (dt == NULL)
+        return;
+    if (!dt->is_settled)
+        heddle_mem_end(d->mem, &dt->req, st);
+    heddle_dev_task_free(d, dt);
+}
+
+bool heddle_dev_may_free(heddle_ctx *ctx, heddle_handle *h)
+{
+    return heddle_mem_may_forget(ctx->dev->mem, h);
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * dev_loop: the driver's loop, as a thread or in virtual time.
+ *
+ * Structure  one step: transfers and requests (mem), what devices have done, tasks
+ *            for workers that have room. In virtual time, when nothing is left to
+ *            do at this moment, the clock goes to the next event.
+ * Threads    the driver; heddle_dev_kick() is any thread's.
+ */
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/dev.h"
+
+enum {
+    POLL_NS = 20000,       /* between looks while devices work */
+    IDLE_NS = 50000000,    /* longest sleep of the driver */
+    HOME_TRIES = 16,       /* before data count as not to be brought home */
+    NO_EVENT_NS = 50000,   /* virtual time stands still: another thread's turn */
+};
+
+uint64_t heddle_dev_now_ns(void *user)
+{
+    const struct heddle_devs *d = user;
+
+    return d->is_virtual ? heddle_sim_now(d->sim) : heddle_clock_ns();
+}
+
+uint64_t heddle_ctx_ticks(const heddle_ctx *ctx)
+{
+    return ctx->dev != NULL && ctx->dev->is_virtual
+               ? heddle_sim_now(ctx->dev->sim)
+               : heddle_ticks();
+}
+
+bool heddle_dev_is_virtual(const heddle_ctx *ctx)
+{
+    return ctx->dev != NULL && ctx->dev->is_virtual;
+}
+
+bool heddle_dev_is_busy(heddle_ctx *ctx)
+{
+    struct heddle_devs *d = ctx->dev;
+
+    return heddle_load_acq(&d->running) != 0 ||
+           heddle_load_acq(&d->nsupplied) != 0 || !heddle_mem_is_idle(d->mem);
+}
+
+void heddle_dev_kick(void *user)
+{
+    struct heddle_devs *d = user;
+
+    if (d->is_virtual)
+        return;
+    /* A read-modify-write, as is the driver's announcement: one sees the other. */
+    heddle_add_acqrel(&d->bell, 1u);
+    if (heddle_load_acq(&d->sleeps) != 0)
+        (void)syscall(SYS_futex, &d->bell, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+/* --- one step ------------------------------------------------------------------- */
+
+/* Tasks for the workers of devices, as long as they have room. */
+static bool dev_fill_workers(struct heddle_devs *d)
+{
+    heddle_ctx *ctx = d->ctx;
+    bool did = false;
+
+    for (unsigned i = 0; i < d->nworkers; i++) {
+        struct dev_worker *dw = &d->worker[i];
+
+        while (dw->ntasks < d->depth &&
+               heddle_load_rlx(&d->cls[dw->cls].is_lost) == 0) {
+            struct heddle_sched_task *t =
+                ctx->sched->pop(ctx->sched_self, dw->id);
+
+            if (t == NULL)
+                break;
+            heddle_dev_begin(d, dw, t);
+            did = true;
+        }
+    }
+    return did;
+}
+
+static bool dev_progress(struct heddle_devs *d)
+{
+    unsigned n = 0;
+
+    for (unsigned c = 0; c < d->ncls && !d->is_virtual; c++)
+        if (d->cls[c].dev != NULL)
+            n += d->cls[c].drv->progress(d->cls[c].dev);
+    if (d->disk != NULL)
+        n += heddle_dev_base(d->disk)->driver->progress(d->disk);
+    return n != 0;
+}
+
+bool heddle_dev_step(struct heddle_devs *d)
+{
+    bool did = heddle_mem_pump(d->mem);
+
+    did = dev_progress(d) || did;
+    return dev_fill_workers(d) || did;
+}
+
+/* --- the driver thread ------------------------------------------------------------ */
+
+static void dev_sleep(struct heddle_devs *d, uint32_t seen, uint64_t ns)
+{
+    const struct timespec ts = {.tv_sec = 0, .tv_nsec = (long)ns};
+
+    heddle_add_acqrel(&d->sleeps, 1u);
+    if (heddle_add_acqrel(&d->bell, 0u) == seen)
+        (void)syscall(SYS_futex, &d->bell, FUTEX_WAIT_PRIVATE, seen, &ts, NULL,
+                      0);
+    heddle_sub_acqrel(&d->sleeps, 1u);
+}
+
+static void *dev_main(void *arg)
+{
+    struct heddle_devs *d = arg;
+    heddle_ctx *ctx = d->ctx;
+    bool was_busy = false;
+
+    heddle_store_rlx(&ctx->driver->self, (uintptr_t)pthread_self());
+    while (heddle_load_acq(&d->stops) == 0) {
+        const uint32_t seen = heddle_load_acq(&d->bell);
+        const bool did = heddle_dev_step(d);
+        bool is_busy;
+
+        if (did) {
+            was_busy = true;
+            continue;
+        }
+        if (was_busy) {
+            heddle_returns_flush(&ctx->driver->returns);
+            heddle_ctx_signal(ctx); /* perhaps that was the last task */
+            was_busy = false;
+        }
+        is_busy = heddle_load_rlx(&d->running) != 0 ||
+                  !heddle_mem_is_idle(d->mem);
+        dev_sleep(d, seen, is_busy ? POLL_NS : IDLE_NS);
+    }
+    heddle_returns_flush(&ctx->driver->returns);
+    return NULL;
+}
+
+heddle_status heddle_dev_start_thread(heddle_ctx *ctx)
+{
+    struct heddle_devs *d = ctx->dev;
+    const struct heddle_thread_opts o = {.name = "heddle-dev"};
+
+    if (d->is_virtual)
+        return HEDDLE_OK;
+    HEDDLE_TRY(heddle_thread_create(&d->thread, &o, dev_main, d));
+    d->has_thread = true;
+    return HEDDLE_OK;
+}
+
+void heddle_dev_stop(heddle_ctx *ctx)
+{
+    struct heddle_devs *d = ctx->dev;
+
+    if (d == NULL || !d->has_thread)
+        return;
+    heddle_store_rel(&d->stops, 1u);
+    heddle_dev_kick(d);
+    if (heddle_thread_join(&d->thread) == HEDDLE_OK)
+        d->has_thread = false;
+}
+
+/* --- virtual time ------------------------------------------------------------------- */
+
+/* Hidden tasks, and those that nobody can run. */
+static bool virtual_supplied(struct heddle_devs *d)
+{
+    struct worker *w = d->ctx->driver;
+    struct heddle_sched_task *t = heddle_dev_take_supplied(d);
+
+    if (t == NULL)
+        return false;
+    if (!heddle_is_node(t) &&
+        (heddle_task_cell(t)->flags & TASK_HIDDEN) != 0)
+        heddle_engine_run(w, t);
+    else
+        heddle_dev_give_up(w, t);
+    return true;
+}
+
+bool heddle_dev_step_virtual(struct worker *w)
+{
+    struct heddle_devs *d = w->ctx->dev;
+
+    /* The holder of slot 0 is the driver. */
+    heddle_store_rlx(&w->ctx->driver->self, (uintptr_t)pthread_self());
+    if (virtual_supplied(d) || heddle_dev_step(d))
+        return true;
+    return heddle_sim_step(d->sim);
+}
+
+bool heddle_dev_loop(struct worker *w, bool (*stop)(void *), void *arg,
+                     uint64_t deadline_ns)
+{
+    heddle_ctx *ctx = w->ctx;
+    bool ok;
+
+    while (!(ok = stop(arg))) {
+        if (heddle_dev_step_virtual(w))
+            continue;
+        heddle_returns_flush(&ctx->driver->returns);
+        if (deadline_ns != 0 && heddle_clock_ns() >= deadline_ns)
+            break;
+        heddle_thread_sleep_ns(NO_EVENT_NS); /* for an event of somebody else */
+    }
+    heddle_returns_flush(&ctx->driver->returns);
+    return ok;
+}
+
+/* --- bringing data home ----------------------------------------------------------- */
+
+static bool mem_is_idle(void *arg)
+{
+    return heddle_mem_is_idle(((heddle_ctx *)arg)->dev->mem);
+}
+
+bool heddle_dev_go_home(heddle_ctx *ctx, uint64_t deadline_ns)
+{
+    struct heddle_devs *d = ctx->dev;
+
+    for (unsigned i = 0; heddle_mem_go_home(d->mem) != 0; i++) {
+        if (i == HOME_TRIES) {
+            (void)heddle_fail(ctx, HEDDLE_EIO,
+                              "data could not be brought back to the host");
+            break;
+        }
+        if (!heddle_ctx_help(ctx, mem_is_idle, ctx, deadline_ns))
+            return false;
+    }
+    return true;
+}
+
+void heddle_dev_drain(heddle_ctx *ctx)
+{
+    (void)heddle_ctx_help(ctx, mem_is_idle, ctx, 0);
+}

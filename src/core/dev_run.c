@@ -1,0 +1,665 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * dev_run: a task on a device, from the scheduler to its end.
+ *
+ *   begin    may it run, which variant; asks for room and data
+ *   ready    partial results go there, then launch
+ *   done     partial results come back, then the end: or another try, on another
+ *            variant or class, or after the device was lost
+ *
+ * Invariants (1) whatever a task holds (turns aside) is given back before it is
+ *                tried again
+ *            (2) a task that no class can run any more ends with a sentence
+ * Threads    the driver.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/dev.h"
+
+enum { NOTE_TRIES = 0xff, NOTE_SHIFT = 8 };
+
+/* --- records ------------------------------------------------------------------ */
+
+struct dev_task *heddle_dev_task_new(struct heddle_devs *d)
+{
+    struct dev_task *dt;
+
+    heddle_spin_lock(&d->pool_lock);
+    dt = d->free;
+    if (dt != NULL)
+        d->free = dt->next;
+    heddle_spin_unlock(&d->pool_lock);
+    if (dt == NULL)
+        dt = heddle_zalloc(&d->ctx->alloc, 1, sizeof(*dt));
+    if (dt == NULL)
+        return NULL;
+    dt->ctx = d->ctx;
+    dt->worker = NULL;
+    dt->ext = NULL;
+    dt->more = NULL;
+    dt->model = NULL;
+    dt->nraw = 0;
+    dt->is_out = false;
+    dt->raw_status = HEDDLE_OK;
+    dt->req.nops = dt->req.nprivate = 0;
+    dt->req.op = dt->req.local;
+    dt->req.task = 0;
+    dt->req.is_forced = dt->req.is_last = dt->req.keeps = false;
+    dt->s.dev = NULL;
+    dt->s.gang = NULL;
+    dt->s.message[0] = '\0';
+    return dt;
+}
+
+void heddle_dev_task_free(struct heddle_devs *d, struct dev_task *dt)
+{
+    if (dt->more != NULL)
+        heddle_free(&d->ctx->alloc, dt->more,
+                    (TASK_NOPS + 1) * sizeof(*dt->more));
+    heddle_spin_lock(&d->pool_lock);
+    dt->next = d->free;
+    d->free = dt;
+    heddle_spin_unlock(&d->pool_lock);
+}
+
+/* What a task has tried in vain: classes << 8 | failures. */
+static uint64_t note_get(struct heddle_devs *d, const struct heddle_sched_task *t)
+{
+    uint64_t v = 0;
+
+    if (heddle_load_acq(&d->nnotes) == 0)
+        return 0;
+    heddle_spin_lock(&d->note_lock);
+    (void)heddle_map_get(&d->notes, (uintptr_t)t, &v);
+    heddle_spin_unlock(&d->note_lock);
+    return v;
+}
+
+static bool note_put(struct heddle_devs *d, const struct heddle_sched_task *t,
+                     uint64_t v)
+{
+    heddle_status st;
+
+    heddle_spin_lock(&d->note_lock);
+    st = heddle_map_put(&d->notes, (uintptr_t)t, v);
+    heddle_store_rel(&d->nnotes, (uint32_t)heddle_map_count(&d->notes));
+    heddle_spin_unlock(&d->note_lock);
+    return st == HEDDLE_OK;
+}
+
+static void note_drop(struct heddle_devs *d, const struct heddle_sched_task *t)
+{
+    if (heddle_load_acq(&d->nnotes) == 0)
+        return;
+    heddle_spin_lock(&d->note_lock);
+    (void)heddle_map_remove(&d->notes, (uintptr_t)t, NULL);
+    heddle_store_rel(&d->nnotes, (uint32_t)heddle_map_count(&d->notes));
+    heddle_spin_unlock(&d->note_lock);
+}
+
+bool heddle_dev_is_barred(struct heddle_devs *d,
+                          const struct heddle_sched_task *t, unsigned cls)
+{
+    return (note_get(d, t) >> (NOTE_SHIFT + cls) & 1) != 0;
+}
+
+/* --- injected failures ----------------------------------------------------------- */
+
+static bool fault_hits(const struct heddle_devs *d, enum heddle_fault_kind kind,
+                       unsigned where, uint64_t nth)
+{
+    for (unsigned i = 0; i < d->nfaults; i++)
+        if (d->fault[i].kind == kind && d->fault[i].where == where &&
+            d->fault[i].nth == nth)
+            return true;
+    return false;
+}
+
+heddle_status heddle_dev_fault_copy(void *user, unsigned from, unsigned to)
+{
+    struct heddle_devs *d = user;
+    const bool is_out = fault_hits(d, HEDDLE_FAULT_COPY, from,
+                                   ++d->node_copies[from]);
+    const bool is_in =
+        fault_hits(d, HEDDLE_FAULT_COPY, to, ++d->node_copies[to]);
+
+    return is_in || is_out ? HEDDLE_EIO : HEDDLE_OK;
+}
+
+heddle_status heddle_dev_fault_alloc(void *user, unsigned node)
+{
+    struct heddle_devs *d = user;
+
+    return fault_hits(d, HEDDLE_FAULT_ALLOC, node, ++d->node_allocs[node])
+               ? HEDDLE_ENOMEM
+               : HEDDLE_OK;
+}
+
+/* --- the end ------------------------------------------------------------------------ */
+
+/* Tells the scheduler; the worker has room for another. */
+static void dev_leave(struct heddle_devs *d, struct dev_task *dt, double ns)
+{
+    if (d->ctx->sched->ended != NULL)
+        d->ctx->sched->ended(d->ctx->sched_self, dt->t, dt->worker->id, ns);
+    dt->worker->ntasks--;
+    heddle_sub_acqrel(&d->running, 1u);
+}
+
+static void dev_trace(struct dev_task *dt, heddle_status st)
+{
+    heddle_ctx *ctx = dt->ctx;
+    struct heddle_trace_lane *lane = dt->worker->lane;
+    enum heddle_log_status log = HEDDLE_LOG_FAILED;
+    uint64_t begin = dt->op.begin_ns, end = dt->op.end_ns;
+
+    if (!heddle_trace_is_on(lane, HEDDLE_TRACE_TASK))
+        return;
+    if (end == 0)
+        begin = end = heddle_dev_now_ns(ctx->dev);
+    if (st == HEDDLE_OK)
+        log = HEDDLE_LOG_OK;
+    else if (st == HEDDLE_ECANCELED)
+        log = HEDDLE_LOG_CANCELLED;
+    heddle_trace_task(lane, dt->x.id, dt->x.kinfo->id, (uint8_t)dt->variant,
+                      (uint8_t)((unsigned)log | (dt->x.node != NULL
+                                                     ? HEDDLE_LOG_REPLAYED
+                                                     : 0u)),
+                      heddle_clock_to_ticks(&ctx->clock, begin),
+                      heddle_clock_to_ticks(&ctx->clock, end), 0);
+}
+
+static void dev_partials(struct dev_task *dt)
+{
+    for (unsigned i = 0; i < dt->x.nops && i < HEDDLE_KERNEL_OPERANDS; i++)
+        if (dt->s.partial[i] != NULL) {
+            heddle_partial_give(dt->x.op[i], dt->s.partial[i]);
+            dt->s.partial[i] = NULL;
+        }
+}
+
+/* The task is over. What it held goes in heddle_dev_settle(). */
+static void dev_finish(struct dev_task *dt, heddle_status st)
+{
+    heddle_ctx *ctx = dt->ctx;
+    struct worker *w = ctx->driver;
+    struct heddle_exec x = dt->x;
+    struct heddle_sched_task *next;
+    struct exec_slow s;
+
+    /* The record is gone when the task is: keep what the rest needs. */
+    s = dt->s;
+    x.slow = &s;
+    dev_trace(dt, st);
+    dev_leave(ctx->dev, dt,
+              st == HEDDLE_OK && dt->op.end_ns > dt->op.begin_ns
+                  ? (double)(dt->op.end_ns - dt->op.begin_ns)
+                  : 0);
+    dev_partials(dt);
+    note_drop(ctx->dev, dt->t);
+    if (st != HEDDLE_ECANCELED || !s.is_skipped)
+        heddle_store_rlx(&w->executed, heddle_load_rlx(&w->executed) + 1);
+    next = x.node != NULL ? heddle_node_leave(&x, st) : heddle_slow_leave(&x, st);
+    HEDDLE_ASSERT(next == NULL || ctx->allows_handoff);
+    if (next != NULL)
+        heddle_engine_push(w, next);
+}
+
+/* Back to the scheduler, without `cls` from now on when is_barred. */
+static void dev_again(struct dev_task *dt, heddle_status st, bool is_barred,
+                      bool has_failed)
+{
+    heddle_ctx *ctx = dt->ctx;
+    struct heddle_devs *d = ctx->dev;
+    struct heddle_sched_task *t = dt->t;
+    uint64_t note = note_get(d, t);
+
+    if (is_barred)
+        note |= UINT64_C(1) << (NOTE_SHIFT + dt->worker->cls);
+    note += has_failed;
+    if (note != 0 && !note_put(d, t, note)) {
+        dev_finish(dt, HEDDLE_ENOMEM);
+        return;
+    }
+    /* Somewhere else? */
+    for (unsigned c = 0; c < d->ncls; c++) {
+        double sure;
+        unsigned v;
+
+        if ((note >> (NOTE_SHIFT + c) & 1) == 0 &&
+            !isinf(heddle_dev_cost(d, &dt->x, dt->ext, c, &v, &sure))) {
+            dev_partials(dt);
+            dev_leave(d, dt, -1);
+            t->link[1] = NULL;
+            heddle_dev_task_free(d, dt);
+            heddle_engine_push(ctx->driver, t);
+            return;
+        }
+    }
+    if (dt->s.message[0] == '\0')
+        snprintf(dt->s.message, sizeof(dt->s.message),
+                 "no device is left that can run it (%s)",
+                 heddle_status_text(st));
+    dev_finish(dt, st == HEDDLE_EDECLINED ? HEDDLE_ENOVARIANT : st);
+}
+
+static unsigned dev_retries(const struct dev_task *dt)
+{
+    return dt->ext != NULL ? dt->ext->retries : 0;
+}
+
+/* The function has ended, and partial results are back. */
+static void dev_end(struct dev_task *dt, heddle_status st)
+{
+    struct heddle_devs *d = dt->ctx->dev;
+    const unsigned cls = dt->worker->cls;
+
+    if (st > 0)
+        st = HEDDLE_ETASK;
+    if (st == HEDDLE_OK) {
+        if (dt->model != NULL && dt->op.end_ns > dt->op.begin_ns)
+            heddle_perf_record(dt->model,
+                               (double)(dt->op.end_ns - dt->op.begin_ns));
+        dev_finish(dt, st);
+        return;
+    }
+    if (st == HEDDLE_EDEV)
+        heddle_dev_lose(d, cls);
+    if (dt->x.scope != NULL || (st != HEDDLE_EDEV && st != HEDDLE_EDECLINED &&
+                                (note_get(d, dt->t) & NOTE_TRIES) >=
+                                    dev_retries(dt))) {
+        if (st == HEDDLE_EDEV)
+            snprintf(dt->s.message, sizeof(dt->s.message),
+                     "the device %s was lost", d->cls[cls].name);
+        dev_finish(dt, st);
+        return;
+    }
+    heddle_mem_end(d->mem, &dt->req, st);
+    dt->is_settled = true;
+    dev_again(dt, st, st == HEDDLE_EDECLINED,
+              st != HEDDLE_EDEV && st != HEDDLE_EDECLINED);
+}
+
+/* --- partial results: copied there before, back afterwards --------------------------- */
+
+static void raw_done(struct heddle_op *op, heddle_status st);
+
+static heddle_status raw_copy(struct dev_task *dt, unsigned i)
+{
+    struct dev_class *c = &dt->ctx->dev->cls[dt->worker->cls];
+    const struct heddle_copy copy = {
+        .kind = dt->is_out ? HEDDLE_COPY_OUT : HEDDLE_COPY_IN,
+        .ptr = dt->s.ptr[i],
+        .host = dt->s.partial[i]->mem,
+        .runs = {.run_bytes = dt->x.op[i]->bytes, .nruns = 1}};
+
+    dt->raw[i] = (struct dev_raw){.op = {.done = raw_done}, .owner = dt};
+    dt->nraw++;
+    return c->drv->copy(c->dev, &copy, dt->worker->stream, &dt->raw[i].op);
+}
+
+static void dev_launch(struct dev_task *dt);
+
+static void raw_end(struct dev_task *dt)
+{
+    if (dt->nraw != 0)
+        return;
+    if (dt->is_out || dt->raw_status != HEDDLE_OK)
+        dev_end(dt, dt->raw_status);
+    else
+        dev_launch(dt);
+}
+
+static void raw_done(struct heddle_op *op, heddle_status st)
+{
+    struct dev_task *dt = ((struct dev_raw *)(void *)op)->owner;
+
+    dt->nraw--;
+    if (st != HEDDLE_OK && dt->raw_status == HEDDLE_OK)
+        dt->raw_status = st;
+    raw_end(dt);
+}
+
+/* All of them at once; one extra count, so that none ends it too early. */
+static void raw_start(struct dev_task *dt, bool is_out)
+{
+    dt->is_out = is_out;
+    dt->nraw = 1;
+    for (unsigned i = 0; i < dt->x.nops && dt->raw_status == HEDDLE_OK; i++)
+        if (dt->s.partial[i] != NULL) {
+            dt->raw_status = raw_copy(dt, i);
+            if (dt->raw_status != HEDDLE_OK)
+                dt->nraw--;
+        }
+    dt->nraw--;
+    raw_end(dt);
+}
+
+/* --- launch ---------------------------------------------------------------------------- */
+
+static heddle_status dev_call(struct heddle_exec *x)
+{
+    const struct heddle_variant *v =
+        &x->kinfo->kernel->variants[x->slow->variant];
+    heddle_status st;
+
+    heddle_exec_enter(x);
+    st = v->run(x);
+    heddle_exec_leave(x);
+    return st;
+}
+
+/* A simulated core: everything a real one does, at that moment. */
+static heddle_status dev_call_core(struct heddle_exec *x)
+{
+    struct dev_task *dt = x->slow->dev;
+
+    x->slow->dev = NULL;
+    return heddle_slow_body(x, x->slow, dt->ext);
+}
+
+/* Without functions there is still one that must be called. */
+static heddle_status dev_call_expand(struct heddle_exec *x)
+{
+    heddle_status st;
+
+    heddle_exec_enter(x);
+    st = x->kinfo->kernel->expand(x);
+    heddle_exec_leave(x);
+    return st;
+}
+
+static heddle_run_fn dev_function(struct dev_task *dt)
+{
+    const struct heddle_devs *d = dt->ctx->dev;
+    const heddle_kernel *k = dt->x.kinfo->kernel;
+    const bool is_core = d->cls[dt->worker->cls].node == 0;
+
+    if (!d->is_virtual)
+        return dev_call;
+    if (d->executes)
+        return is_core ? dev_call_core : dev_call;
+    if (is_core && k->expand != NULL &&
+        (dt->x.kinfo->nvariants == 0 ||
+         (k->want_expand != NULL && k->want_expand(&dt->x) != 0)))
+        return dev_call_expand;
+    return NULL;
+}
+
+static void launch_done(struct heddle_op *op, heddle_status st)
+{
+    struct dev_task *dt = (struct dev_task *)(void *)op;
+
+    /* A core has its partial results where they belong. */
+    if (st == HEDDLE_OK && dt->s.dev != NULL)
+        for (unsigned i = 0; i < dt->x.nops; i++)
+            if (dt->s.partial[i] != NULL) {
+                raw_start(dt, true);
+                return;
+            }
+    dev_end(dt, st);
+}
+
+static void dev_launch(struct dev_task *dt)
+{
+    struct heddle_devs *d = dt->ctx->dev;
+    struct dev_class *c = &d->cls[dt->worker->cls];
+    const struct heddle_dev_launch l = {.run = dev_function(dt),
+                                    .x = &dt->x,
+                                    .model_ns = dt->model_ns};
+    heddle_status st = HEDDLE_OK;
+
+    dt->op = (struct heddle_op){.done = launch_done};
+    if (fault_hits(d, HEDDLE_FAULT_KERNEL, dt->worker->cls, ++c->launches)) {
+        snprintf(dt->s.message, sizeof(dt->s.message), "injected failure");
+        st = HEDDLE_ETASK;
+    }
+    if (st == HEDDLE_OK)
+        st = c->drv->launch(c->dev, &l, dt->worker->stream, &dt->op);
+    if (st != HEDDLE_OK) {
+        const char *why = c->drv->error != NULL ? c->drv->error(c->dev) : "";
+
+        if (dt->s.message[0] == '\0' && why != NULL)
+            snprintf(dt->s.message, sizeof(dt->s.message), "%s", why);
+        dev_end(dt, st);
+    }
+}
+
+/* --- data -------------------------------------------------------------------------------- */
+
+static void dev_unable(struct dev_task *dt, heddle_status st)
+{
+    struct heddle_devs *d = dt->ctx->dev;
+    const unsigned cls = dt->worker->cls;
+    const heddle_handle *u = dt->req.culprit;
+    char name[64];
+
+    if (st == HEDDLE_ENOMEM && u == NULL) {
+        snprintf(dt->s.message, sizeof(dt->s.message),
+                 "%s has no room for its %llu bytes",
+                 d->node_name[dt->req.node],
+                 (unsigned long long)heddle_dev_need(d, &dt->x, cls));
+        dev_again(dt, st, true, false);
+        return;
+    }
+    if (st == HEDDLE_EDEV && u == NULL) {
+        dev_again(dt, st, false, false); /* the class is gone */
+        return;
+    }
+    snprintf(dt->s.message, sizeof(dt->s.message),
+             st == HEDDLE_EDEV ? "the only copy of its operand %s was lost"
+                               : "its operand %s could not be copied",
+             u == NULL ? "?" : heddle_unit_name(u, name, sizeof(name)));
+    dev_finish(dt, st);
+}
+
+/* The mover: all operands are there, or cannot be. */
+static void dev_ready(struct heddle_mem_req *req, heddle_status st)
+{
+    struct dev_task *dt =
+        (struct dev_task *)(void *)((char *)req -
+                                    offsetof(struct dev_task, req));
+    bool has_partials = false;
+
+    if (st != HEDDLE_OK) {
+        dt->req.nops = dt->req.nprivate = 0; /* nothing is held */
+        dt->is_settled = true;
+        dev_unable(dt, st);
+        return;
+    }
+    dt->is_settled = false;
+    for (unsigned i = 0; i < dt->x.nops && req->node != 0; i++) {
+        const int at = dt->at[i];
+
+        dt->s.ptr[i] = at >= 0 ? heddle_mem_ptr(req, (unsigned)at)
+                               : req->private_ptr[-1 - at];
+        has_partials = has_partials || dt->s.partial[i] != NULL;
+    }
+    if (req->node != 0 && dt->has_scratch)
+        dt->s.scratch = req->private_ptr[req->nprivate - 1];
+    if (has_partials)
+        raw_start(dt, false);
+    else
+        dev_launch(dt);
+}
+
+/* Shared operands go into the request; private ones, on a device, too. */
+bool heddle_dev_fill(struct dev_task *dt, unsigned node)
+{
+    struct heddle_mem_req *req = &dt->req;
+
+    req->node = node;
+    req->nops = req->nprivate = 0;
+    if (dt->x.nops > HEDDLE_MEM_OPERANDS) {
+        dt->more = heddle_zalloc(&dt->ctx->alloc, TASK_NOPS + 1,
+                                 sizeof(*dt->more));
+        if (dt->more == NULL)
+            return false;
+        req->op = dt->more;
+    }
+    for (unsigned i = 0; i < dt->x.nops; i++) {
+        const enum heddle_mode m = dt->x.mode[i];
+        const bool is_private = m == HEDDLE_REDUCE || m == HEDDLE_SCRATCH;
+
+        if (is_private && node != 0) {
+            dt->at[i] = (int16_t)(-1 - (int)req->nprivate);
+            req->private_bytes[req->nprivate++] =
+                (dt->x.op[i]->bytes + 255) & ~(size_t)255;
+        } else if (!is_private) {
+            if (i < HEDDLE_KERNEL_OPERANDS)
+                dt->at[i] = (int16_t)req->nops;
+            req->op[req->nops++] =
+                (struct heddle_mem_op){.unit = dt->x.op[i], .mode = m};
+        }
+    }
+    return true;
+}
+
+static heddle_status dev_prepare(struct heddle_devs *d, struct dev_task *dt)
+{
+    const unsigned cls = dt->worker->cls, node = d->cls[cls].node;
+    const heddle_kernel *k = dt->x.kinfo->kernel;
+    double sure = 0;
+
+    dt->variant = 0;
+    dt->model_ns =
+        heddle_dev_cost(d, &dt->x, dt->ext, cls, &dt->variant, &sure);
+    if (isinf(dt->model_ns))
+        return HEDDLE_EDECLINED;
+    dt->s.variant = dt->variant;
+    if (!d->is_virtual) {
+        struct dev_shape *shape = heddle_dev_shape(d, &dt->x);
+
+        if (shape != NULL)
+            dt->model = heddle_dev_model(d, &dt->x, shape, cls, dt->variant);
+    }
+    if (!heddle_dev_fill(dt, node))
+        return HEDDLE_ENOMEM;
+    dt->has_scratch = false;
+    if (node != 0 && k->variants[dt->variant].scratch_bytes != 0) {
+        dt->has_scratch = true;
+        dt->req.private_bytes[dt->req.nprivate++] =
+            (k->variants[dt->variant].scratch_bytes + 255) & ~(size_t)255;
+    }
+    for (unsigned i = 0; i < dt->x.nops && node != 0; i++)
+        if (dt->x.mode[i] == HEDDLE_REDUCE && (!d->is_virtual || d->executes)) {
+            dt->s.partial[i] = heddle_partial_take(dt->x.op[i]);
+            if (dt->s.partial[i] == NULL)
+                return HEDDLE_ENOMEM;
+        }
+    dt->req.keeps = dev_retries(dt) != 0;
+    return HEDDLE_OK;
+}
+
+void heddle_dev_begin(struct heddle_devs *d, struct dev_worker *dw,
+                      struct heddle_sched_task *t)
+{
+    struct worker *w = d->ctx->driver;
+    struct dev_task *dt = heddle_dev_task_new(d);
+    heddle_status st;
+
+    if (dt == NULL) { /* no memory now: later, perhaps */
+        if (d->ctx->sched->ended != NULL)
+            d->ctx->sched->ended(d->ctx->sched_self, t, dw->id, -1);
+        heddle_engine_push(w, t);
+        return;
+    }
+    dt->t = t;
+    dt->worker = dw;
+    dt->ext = heddle_task_exec(w, t, &dt->x, &dt->own_ext);
+    if (dt->x.cell != NULL && !heddle_turns_take(&dt->x)) {
+        if (d->ctx->sched->ended != NULL)
+            d->ctx->sched->ended(d->ctx->sched_self, t, dw->id, -1);
+        heddle_dev_task_free(d, dt);
+        return;
+    }
+    t->link[1] = (struct heddle_sched_task *)(void *)dt;
+    memset(&dt->s, 0, offsetof(struct exec_slow, message) + 1);
+    dt->s.name = dt->ext != NULL ? dt->ext->name : NULL;
+    dt->s.dev = dt;
+    dt->x.slow = &dt->s;
+    dt->req.ready = dev_ready;
+    dt->is_settled = true;
+    dt->op.begin_ns = dt->op.end_ns = 0;
+    dw->ntasks++;
+    heddle_add_acqrel(&d->running, 1u);
+    st = heddle_slow_may_start(&dt->x, dt->ext);
+    dt->s.is_skipped = st != HEDDLE_OK;
+    if (st != HEDDLE_OK) {
+        dev_finish(dt, st);
+        return;
+    }
+    st = dev_prepare(d, dt);
+    if (st == HEDDLE_EDECLINED)
+        dev_again(dt, st, true, false);
+    else if (st != HEDDLE_OK)
+        dev_finish(dt, st);
+    else if (heddle_mem_begin(d->mem, &dt->req))
+        dev_ready(&dt->req, HEDDLE_OK);
+}
+
+/* --- a device is gone ------------------------------------------------------------------- */
+
+void heddle_dev_lose(struct heddle_devs *d, unsigned cls)
+{
+    heddle_ctx *ctx = d->ctx;
+    struct dev_class *c = &d->cls[cls];
+    struct heddle_sched_task *t;
+    uint32_t lost;
+
+    if (heddle_load_rlx(&c->is_lost) != 0)
+        return;
+    heddle_store_rel(&c->is_lost, 1u); /* cost() says so from now on */
+    heddle_add_acqrel(&d->nlost, 1u);
+    heddle_store_rlx(&d->lost_units, 0u);
+    if (c->node != 0)
+        heddle_mem_lose(d->mem, c->node);
+    lost = heddle_load_acq(&d->lost_units);
+    heddle_report(ctx, HEDDLE_WARNING, "device %s was lost", c->name);
+    if (lost == 1)
+        (void)heddle_fail(ctx, HEDDLE_EDEV,
+                          "device %s was lost with the only copy of %s",
+                          c->name, d->lost_name);
+    else if (lost > 1)
+        (void)heddle_fail(ctx, HEDDLE_EDEV,
+                          "device %s was lost with the only copies of %s and "
+                          "%u more",
+                          c->name, d->lost_name, lost - 1);
+    if (ctx->sched->lost == NULL)
+        return;
+    t = ctx->sched->lost(ctx->sched_self, cls);
+    while (t != NULL) {
+        struct heddle_sched_task *next = t->link[0];
+
+        heddle_dev_push(ctx, t);
+        t = next;
+    }
+}
+
+/* --- what a variant asks ------------------------------------------------------------------ */
+
+const struct heddle_layout *heddle_dev_layout(const struct heddle_exec *x,
+                                              unsigned i)
+{
+    const struct dev_task *dt = x->slow->dev;
+
+    if (i >= HEDDLE_KERNEL_OPERANDS || x->mode[i] == HEDDLE_REDUCE ||
+        x->mode[i] == HEDDLE_SCRATCH)
+        return &x->op[i]->dense;
+    if (dt->req.node == 0 || dt->is_settled) /* asked before it is there */
+        return &x->op[i]->layout;
+    return heddle_mem_layout(&dt->req, (unsigned)dt->at[i]);
+}
+
+struct heddle_dev *heddle_exec_dev(struct heddle_exec *x, unsigned *stream_out)
+{
+    const struct dev_task *dt;
+
+    if (x == NULL || x->slow == NULL || x->slow->dev == NULL)
+        return NULL;
+    dt = x->slow->dev;
+    *stream_out = dt->worker->stream;
+    return dt->ctx->dev->cls[dt->worker->cls].dev;
+}

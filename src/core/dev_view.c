@@ -1,0 +1,566 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * dev_view: what a scheduler may ask about a task: costs, transfers, bytes.
+ *
+ * Structure  a kernel keeps a list of the shapes it was called with; a shape knows
+ *            its cost per class (virtual time) or its models (real time).
+ * Threads    any, at any time. A shape is constant once it is in the list.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "core/dev.h"
+
+enum { UNKNOWN_NS = 10000 }; /* virtual time with real functions: no timing */
+
+const struct task_ext *heddle_task_exec(struct worker *w,
+                                        struct heddle_sched_task *t,
+                                        struct heddle_exec *x,
+                                        struct task_ext *own)
+{
+    const struct task_ext *ext;
+
+    if (heddle_is_node(t)) {
+        heddle_node_exec(w, t, x, own);
+        return own;
+    }
+    ext = heddle_cell_ext(w->ctx, heddle_task_cell(t));
+    heddle_slow_exec(w, heddle_task_cell(t), ext, x);
+    return ext;
+}
+
+/* --- shapes ------------------------------------------------------------------ */
+
+static uint64_t shape_key(const struct heddle_exec *x)
+{
+    uint64_t h = x->nops;
+
+    for (unsigned i = 0; i < x->nops; i++)
+        h = (h ^ x->op[i]->shape) * UINT64_C(0x9e3779b97f4a7c15) + i;
+    return h;
+}
+
+static void shape_costs(struct heddle_devs *d, const struct heddle_exec *x,
+                        struct dev_shape *s)
+{
+    const heddle_kernel *k = x->kinfo->kernel;
+
+    for (unsigned c = 0; c < d->ncls && d->is_virtual; c++) {
+        s->ns[c] = heddle_plat_time(d->plat, k->name, c, s->bytes,
+                                    s->cost.flops);
+        if (!isfinite(s->ns[c]) && d->executes)
+            s->ns[c] = UNKNOWN_NS;
+        s->ns[c] += d->plat->task_ns;
+    }
+}
+
+static struct dev_shape *shape_new(struct heddle_devs *d,
+                                   struct heddle_exec *x, uint64_t key)
+{
+    const heddle_kernel *k = x->kinfo->kernel;
+    const size_t nentries = (size_t)d->ntypes * HEDDLE_KERNEL_VARIANTS;
+    struct dev_shape *s = heddle_zalloc(&d->ctx->alloc, 1, sizeof(*s));
+
+    if (s == NULL)
+        return NULL;
+    s->ns = heddle_zalloc(&d->ctx->alloc, d->ncls, sizeof(*s->ns));
+    s->entry = heddle_zalloc(&d->ctx->alloc, nentries, sizeof(*s->entry));
+    if (s->ns == NULL || s->entry == NULL) {
+        heddle_free(&d->ctx->alloc, s->ns, d->ncls * sizeof(*s->ns));
+        heddle_free(&d->ctx->alloc, s->entry, nentries * sizeof(*s->entry));
+        heddle_free(&d->ctx->alloc, s, sizeof(*s));
+        return NULL;
+    }
+    s->hash = key;
+    for (unsigned i = 0; i < x->nops; i++)
+        s->bytes += (double)x->op[i]->bytes;
+    if (k->cost != NULL)
+        s->cost = k->cost(x);
+    shape_costs(d, x, s);
+    return s;
+}
+
+/* Last ones first: a kernel has few shapes. NULL: no memory. */
+struct dev_shape *heddle_dev_shape(struct heddle_devs *d, struct heddle_exec *x)
+{
+    const uint64_t key = shape_key(x);
+    struct heddle_kinfo *k = x->kinfo;
+    struct dev_shape *s, *made;
+
+    /* Acquire: pairs with the release below. */
+    for (s = heddle_load_acq(&k->shapes); s != NULL; s = s->next)
+        if (s->hash == key)
+            return s;
+    made = shape_new(d, x, key);
+    if (made == NULL)
+        return NULL;
+    heddle_spin_lock(&d->shape_lock);
+    for (s = heddle_load_acq(&k->shapes); s != NULL && s->hash != key;)
+        s = s->next;
+    if (s == NULL) {
+        made->sort = d->nsorts++;
+        made->next = heddle_load_rlx(&k->shapes);
+        heddle_store_rel(&k->shapes, made);
+        s = made;
+        made = NULL;
+    }
+    heddle_spin_unlock(&d->shape_lock);
+    if (made != NULL) { /* another thread was faster */
+        heddle_free(&d->ctx->alloc, made->ns, d->ncls * sizeof(*made->ns));
+        heddle_free(&d->ctx->alloc, made->entry,
+                    (size_t)d->ntypes * HEDDLE_KERNEL_VARIANTS *
+                        sizeof(*made->entry));
+        heddle_free(&d->ctx->alloc, made, sizeof(*made));
+    }
+    return s;
+}
+
+void heddle_kinfo_free_shapes(heddle_ctx *ctx, struct heddle_kinfo *k)
+{
+    struct heddle_devs *d = ctx->dev;
+    struct dev_shape *s = heddle_load_acq(&k->shapes);
+
+    while (s != NULL) {
+        struct dev_shape *next = s->next;
+
+        heddle_free(&ctx->alloc, s->ns, d->ncls * sizeof(*s->ns));
+        heddle_free(&ctx->alloc, s->entry,
+                    (size_t)d->ntypes * HEDDLE_KERNEL_VARIANTS *
+                        sizeof(*s->entry));
+        heddle_free(&ctx->alloc, s, sizeof(*s));
+        s = next;
+    }
+}
+
+struct heddle_perf_entry *heddle_dev_model(struct heddle_devs *d,
+                                           struct heddle_exec *x,
+                                           struct dev_shape *shape,
+                                           unsigned cls, unsigned v)
+{
+    const heddle_kernel *k = x->kinfo->kernel;
+    const struct dev_class *c = &d->cls[cls];
+    _Atomic(struct heddle_perf_entry *) *slot =
+        &shape->entry[c->type * HEDDLE_KERNEL_VARIANTS + v];
+    struct heddle_perf_entry *e = heddle_load_acq(slot);
+    const char *name = k->variants[v].name;
+    const struct heddle_perf_key key = {
+        .kernel = k->name,
+        .variant = name != NULL ? name : heddle_device_name(c->kind),
+        .device = c->model,
+        .version = k->version,
+    };
+    struct heddle_perf_series *series;
+    uint64_t hash = 0;
+
+    if (e != NULL || d->ctx->perf == NULL)
+        return e;
+    if (heddle_perf_series_get(d->ctx->perf, &key, &series) != HEDDLE_OK)
+        return NULL;
+    for (unsigned i = 0; i < x->nops; i++) {
+        const struct heddle_layout *l = &x->op[i]->layout;
+
+        hash = heddle_perf_hash(hash, (uint64_t)l->dtype << 8 | l->ndim);
+        for (unsigned n = 0; n < l->ndim; n++)
+            hash = heddle_perf_hash(hash, l->extent[n]);
+    }
+    if (heddle_perf_entry_get(series, hash, shape->cost.flops,
+                              shape->cost.bytes, &e) != HEDDLE_OK)
+        return NULL;
+    heddle_store_rel(slot, e); /* two threads find the same one */
+    return e;
+}
+
+/* --- costs --------------------------------------------------------------------- */
+
+static bool variant_serves(const struct heddle_devs *d,
+                           const struct heddle_variant *v,
+                           const struct dev_class *c,
+                           const struct task_ext *ext)
+{
+    if (v->device != c->kind ||
+        (v->run == NULL && (!d->is_virtual || d->executes)))
+        return false;
+    return ext == NULL || ext->digits == 0 || v->digits == 0 ||
+           v->digits >= ext->digits;
+}
+
+/* Two operands that share elements, one of them written: one memory only. */
+static bool exec_has_alias(const struct heddle_exec *x)
+{
+    for (unsigned i = 1; i < x->nops; i++)
+        for (unsigned k = 0; k < i; k++)
+            if (x->op[i] != x->op[k] && x->op[i]->root == x->op[k]->root &&
+                ((x->mode[i] | x->mode[k]) & HEDDLE_W) != 0 &&
+                heddle_box_overlap(&x->op[i]->box, &x->op[k]->box,
+                                   x->op[i]->root->layout.ndim))
+                return true;
+    return false;
+}
+
+static uint64_t round_up(uint64_t bytes)
+{
+    return (bytes + 255) & ~UINT64_C(255);
+}
+
+uint64_t heddle_dev_need(const struct heddle_devs *d,
+                         const struct heddle_exec *x, unsigned cls)
+{
+    const heddle_kernel *k = x->kinfo->kernel;
+    uint64_t need = 0, scratch = 0;
+
+    for (unsigned v = 0; v < x->kinfo->nvariants; v++)
+        if (k->variants[v].device == d->cls[cls].kind &&
+            k->variants[v].scratch_bytes > scratch)
+            scratch = k->variants[v].scratch_bytes;
+    for (unsigned i = 0; i < x->nops; i++) {
+        bool is_new = true;
+
+        for (unsigned n = 0; n < i && x->mode[i] <= HEDDLE_COMMUTE; n++)
+            is_new = is_new && x->op[n] != x->op[i];
+        if (is_new)
+            need += round_up(x->op[i]->bytes);
+    }
+    return need + round_up(scratch);
+}
+
+static bool class_can(struct heddle_devs *d, const struct heddle_exec *x,
+                      const struct task_ext *ext, unsigned cls)
+{
+    const struct dev_class *c = &d->cls[cls];
+    const uint64_t budget = d->node[c->node].budget;
+
+    if (heddle_load_acq(&c->is_lost) != 0)
+        return false;
+    if (ext != NULL && ext->devices != 0 &&
+        (ext->devices >> (unsigned)c->kind & 1) == 0)
+        return false;
+    if (c->node == 0 && budget == HEDDLE_MEM_NO_LIMIT)
+        return true;
+    if (c->node != 0 &&
+        (x->nops > HEDDLE_KERNEL_OPERANDS || exec_has_alias(x)))
+        return false;
+    return budget == HEDDLE_MEM_NO_LIMIT ||
+           heddle_dev_need(d, x, cls) <= budget;
+}
+
+/* Among the variants of a class the fastest known one; one that was never timed
+ * is tried. */
+double heddle_dev_cost(struct heddle_devs *d, struct heddle_exec *x,
+                       const struct task_ext *ext, unsigned cls,
+                       unsigned *variant_out, double *confidence_out)
+{
+    const heddle_kernel *k = x->kinfo->kernel;
+    const unsigned only = ext == NULL ? 0 : ext->variant;
+    struct dev_shape *shape = NULL;
+    double best = INFINITY, sure = 0;
+    bool is_found = false, is_unknown = false;
+
+    if (!class_can(d, x, ext, cls))
+        return INFINITY;
+    for (unsigned v = 0; v < x->kinfo->nvariants; v++) {
+        struct heddle_estimate est = {0, 0, HEDDLE_EST_NONE};
+        struct heddle_perf_entry *e;
+
+        if ((only != 0 && v != only - 1) ||
+            !variant_serves(d, &k->variants[v], &d->cls[cls], ext))
+            continue;
+        if (shape == NULL)
+            shape = heddle_dev_shape(d, x);
+        if (shape == NULL)
+            return NAN;
+        if (d->is_virtual) {
+            *variant_out = v;
+            *confidence_out = 1;
+            return isnan(shape->ns[cls]) ? INFINITY : shape->ns[cls];
+        }
+        e = heddle_dev_model(d, x, shape, cls, v);
+        if (e != NULL)
+            heddle_perf_predict(e, &est);
+        if (est.source <= HEDDLE_EST_PRIOR && !is_unknown) {
+            is_unknown = true;
+            *variant_out = v;
+        }
+        if (est.source != HEDDLE_EST_NONE && est.ns < best) {
+            best = est.ns;
+            sure = est.confidence;
+            if (!is_unknown)
+                *variant_out = v;
+        }
+        is_found = true;
+    }
+    if (!is_found) /* a kernel that is only a graph of others */
+        return k->expand != NULL && x->kinfo->nvariants == 0 &&
+                       d->cls[cls].kind == HEDDLE_DEV_CPU
+                   ? 1000
+                   : INFINITY;
+    *confidence_out = sure;
+    return isinf(best) ? NAN : best;
+}
+
+static double view_cost(void *view, const struct heddle_sched_task *t,
+                        unsigned cls, double *confidence_out)
+{
+    struct heddle_devs *d = view;
+    struct heddle_sched_task *task = (struct heddle_sched_task *)(uintptr_t)t;
+    const struct task_ext *ext;
+    struct heddle_exec x;
+    struct task_ext own;
+    double sure = 0, ns;
+    unsigned v;
+
+    if (heddle_dev_is_barred(d, t, cls))
+        return INFINITY;
+    ext = heddle_task_exec(d->ctx->foreign, task, &x, &own);
+    ns = heddle_dev_cost(d, &x, ext, cls, &v, &sure);
+    if (confidence_out != NULL)
+        *confidence_out = sure;
+    return ns;
+}
+
+/* --- data ----------------------------------------------------------------------- */
+
+static int nearest_source(const struct heddle_devs *d, uint64_t valid,
+                          unsigned to)
+{
+    if ((valid & 1) != 0)
+        return 0;
+    for (unsigned s = 0; s < d->nnodes; s++)
+        if ((valid >> s & 1) != 0 && s != to)
+            return (int)s;
+    return -1;
+}
+
+static double link_ns(struct heddle_devs *d, unsigned from, unsigned to,
+                      uint64_t bytes)
+{
+    double ns;
+
+    if (d->is_virtual) {
+        ns = heddle_sim_copy_ns(d->sim, from, to, bytes);
+        return isinf(ns) ? heddle_sim_copy_ns(d->sim, from, 0, bytes) +
+                               heddle_sim_copy_ns(d->sim, 0, to, bytes)
+                         : ns;
+    }
+    if (from != 0 && to != 0)
+        return link_ns(d, from, 0, bytes) + link_ns(d, 0, to, bytes);
+    return d->link[from][to] == NULL
+               ? 1e4 + (double)bytes / 5
+               : heddle_perf_link_predict(d->link[from][to], bytes).ns;
+}
+
+static double view_fetch(void *view, const struct heddle_sched_task *t,
+                         unsigned cls)
+{
+    struct heddle_devs *d = view;
+    struct heddle_sched_task *task = (struct heddle_sched_task *)(uintptr_t)t;
+    const unsigned to = d->cls[cls].node;
+    uint64_t bytes[HEDDLE_MEM_NODES];
+    uint64_t sources = 0;
+    struct heddle_exec x;
+    struct task_ext own;
+    double ns = 0;
+
+    (void)heddle_task_exec(d->ctx->foreign, task, &x, &own);
+    for (unsigned i = 0; i < x.nops; i++) {
+        const uint64_t valid = heddle_mem_valid(x.op[i]);
+        int from;
+
+        if ((x.mode[i] & HEDDLE_R) == 0 || (valid >> to & 1) != 0)
+            continue;
+        from = nearest_source(d, valid, to);
+        if (from < 0)
+            continue;
+        if ((sources >> from & 1) == 0)
+            bytes[from] = 0;
+        sources |= UINT64_C(1) << from;
+        bytes[from] += x.op[i]->bytes;
+    }
+    for (unsigned s = 0; sources != 0; s++, sources >>= 1)
+        if ((sources & 1) != 0)
+            ns += link_ns(d, s, to, bytes[s]);
+    return ns;
+}
+
+static void view_bytes(void *view, const struct heddle_sched_task *t,
+                       unsigned cls, uint64_t *read_out, uint64_t *written_out,
+                       uint64_t *present_out)
+{
+    struct heddle_devs *d = view;
+    struct heddle_sched_task *task = (struct heddle_sched_task *)(uintptr_t)t;
+    uint64_t reads = 0, writes = 0, present = 0;
+    struct heddle_exec x;
+    struct task_ext own;
+
+    (void)heddle_task_exec(d->ctx->foreign, task, &x, &own);
+    for (unsigned i = 0; i < x.nops; i++) {
+        const uint64_t n = x.op[i]->bytes;
+
+        if ((x.mode[i] & HEDDLE_W) != 0)
+            writes += n;
+        if ((x.mode[i] & HEDDLE_R) == 0)
+            continue;
+        reads += n;
+        if ((heddle_mem_valid(x.op[i]) >> d->cls[cls].node & 1) != 0)
+            present += n;
+    }
+    *read_out = reads;
+    *written_out = writes;
+    *present_out = present;
+}
+
+static unsigned view_sort(void *view, const struct heddle_sched_task *t)
+{
+    struct heddle_devs *d = view;
+    struct heddle_sched_task *task = (struct heddle_sched_task *)(uintptr_t)t;
+    struct dev_shape *s;
+    struct heddle_exec x;
+    struct task_ext own;
+
+    (void)heddle_task_exec(d->ctx->foreign, task, &x, &own);
+    s = heddle_dev_shape(d, &x);
+    return s == NULL ? 0 : s->sort;
+}
+
+static const char *view_kernel(void *view, const struct heddle_sched_task *t)
+{
+    struct heddle_devs *d = view;
+    struct heddle_exec x;
+    struct task_ext own;
+
+    (void)heddle_task_exec(d->ctx->foreign,
+                           (struct heddle_sched_task *)(uintptr_t)t, &x, &own);
+    return x.kinfo->kernel->name;
+}
+
+static uint64_t view_id(void *view, const struct heddle_sched_task *t)
+{
+    struct heddle_devs *d = view;
+    struct heddle_exec x;
+    struct task_ext own;
+
+    (void)heddle_task_exec(d->ctx->foreign,
+                           (struct heddle_sched_task *)(uintptr_t)t, &x, &own);
+    return x.id;
+}
+
+const struct heddle_sched_view heddle_dev_view = {
+    .cost = view_cost,
+    .fetch = view_fetch,
+    .bytes = view_bytes,
+    .sort = view_sort,
+    .kernel = view_kernel,
+    .id = view_id,
+    .now_ns = heddle_dev_now_ns,
+};
+
+/* --- at submission ----------------------------------------------------------------- */
+
+static heddle_status check_refuse(heddle_ctx *ctx, struct heddle_exec *x,
+                                  const struct task_ext *ext)
+{
+    struct heddle_devs *d = ctx->dev;
+    const char *kernel = x->kinfo->kernel->name;
+    uint64_t best = 0, need = 0;
+    bool serves = false, has_time = false;
+
+    for (unsigned c = 0; c < d->ncls; c++)
+        for (unsigned v = 0; v < x->kinfo->nvariants; v++) {
+            const unsigned node = d->cls[c].node;
+            struct dev_shape *s;
+
+            if (!variant_serves(d, &x->kinfo->kernel->variants[v], &d->cls[c],
+                                ext))
+                continue;
+            serves = true;
+            s = heddle_dev_shape(d, x);
+            has_time = has_time || !d->is_virtual ||
+                       (s != NULL && !isnan(s->ns[c]));
+            need = heddle_dev_need(d, x, c);
+            if (d->node[node].budget > best)
+                best = d->node[node].budget;
+        }
+    if (!serves)
+        return heddle_refuse(ctx, HEDDLE_ENOVARIANT,
+                             "kernel %s has no variant for a device of this "
+                             "context",
+                             kernel);
+    if (!has_time)
+        return heddle_refuse(ctx, HEDDLE_ENOVARIANT,
+                             "kernel %s: machine %s has no duration for it",
+                             kernel, d->plat->name);
+    if (best != HEDDLE_MEM_NO_LIMIT && need > best)
+        return heddle_refuse(ctx, HEDDLE_ENOMEM,
+                             "kernel %s needs %llu bytes at once, the largest "
+                             "memory it could run in has %llu",
+                             kernel, (unsigned long long)need,
+                             (unsigned long long)best);
+    return heddle_refuse(ctx, HEDDLE_ENOVARIANT,
+                         "kernel %s: no device of this context may run it",
+                         kernel);
+}
+
+heddle_status heddle_dev_check(heddle_ctx *ctx, const struct submission *s,
+                               const struct heddle_access *acc, unsigned nops)
+{
+    struct heddle_devs *d = ctx->dev;
+    const struct heddle_task_opts *o = s->call->opts;
+    heddle_handle *op[TASK_NOPS + 1];
+    enum heddle_mode mode[TASK_NOPS + 1];
+    struct task_ext ext = {0};
+    struct heddle_exec x = {.ctx = ctx,
+                            .worker = ctx->foreign,
+                            .kinfo = s->kinfo,
+                            .op = op,
+                            .mode = mode,
+                            .nops = nops,
+                            .arg = s->call->arg,
+                            .arg_bytes = (uint32_t)s->call->arg_bytes};
+    double sure;
+    unsigned v;
+
+    for (unsigned i = 0; i < nops; i++) {
+        op[i] = acc[i].unit;
+        mode[i] = acc[i].mode;
+    }
+    if (o != NULL) {
+        ext.variant = (uint8_t)o->variant;
+        ext.devices = (uint8_t)o->devices;
+        ext.digits = (uint16_t)o->digits;
+    }
+    for (unsigned c = 0; c < d->ncls; c++)
+        if (!isinf(heddle_dev_cost(d, &x, &ext, c, &v, &sure)))
+            return HEDDLE_OK;
+    return check_refuse(ctx, &x, &ext);
+}
+
+void heddle_dev_submitted(heddle_ctx *ctx, struct submission *s,
+                          struct heddle_cell *c,
+                          const struct heddle_access *acc, unsigned nops,
+                          uint32_t m)
+{
+    struct heddle_sched_task *local[32], **pred = local;
+    struct heddle_devs *d = ctx->dev;
+    uint32_t n = 0;
+
+    if (d->has_budget && s->scope == NULL && s->acc == NULL)
+        for (unsigned i = 0; i < nops; i++)
+            if (acc[i].mode <= HEDDLE_COMMUTE)
+                heddle_mem_will_use(d->mem, acc[i].unit, c->id, acc[i].mode);
+    if (ctx->sched->submitted == NULL || s->acc != NULL)
+        return;
+    if (m > 32)
+        pred = heddle_zalloc(&ctx->alloc, m, sizeof(*pred));
+    for (uint32_t i = 0; i < m && pred != NULL; i++) {
+        const uint32_t index = (uint32_t)s->sub->slab.cand[i];
+        struct heddle_cell *p = heddle_pool_cell(&ctx->pool, index);
+
+        /* Of this submitter, so it is not recycled now; and no hidden one. */
+        if (heddle_pool_chunk(&ctx->pool, index)->slab == &s->sub->slab &&
+            p->kinfo->kernel->size != 0)
+            pred[n++] = &p->sched;
+    }
+    ctx->sched->submitted(ctx->sched_self, &c->sched,
+                          pred != NULL ? pred : local, n);
+    if (pred != local)
+        heddle_free(&ctx->alloc, pred, m * sizeof(*pred));
+}

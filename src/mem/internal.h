@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef HEDDLE_MEM_INTERNAL_H
+#define HEDDLE_MEM_INTERNAL_H
+
+/* What the files of the module share; see mem.h for the whole. */
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/atomic.h"
+#include "base/compiler.h"
+#include "mem/mem.h"
+
+enum {
+    MEM_ALIGN = 256,    /* sizes on devices are rounded up to this */
+    XFER_TRIES = 4,     /* a copy that fails is tried so often */
+    BYPASS_MAX = 16,    /* younger requests that may overtake one that waits */
+    CLEAN_PERCENT = 85, /* from here on copies are written back early */
+};
+
+/* One buffer: a unit on a node. */
+struct mem_copy {
+    struct heddle_where *where;
+    unsigned node;
+    void *ptr;      /* NULL for a home: ask heddle_unit_base() */
+    uint64_t bytes; /* counted against the budget; 0 for a home */
+    unsigned pins;  /* requests and transfers that use it */
+    struct mem_xfer *arriving;
+    struct mem_xfer *leaving; /* transfers that read it, by next_out */
+    struct mem_copy *prev, *next; /* of the node, least recently used first */
+    bool is_home;   /* the unit's memory on the host: never freed here */
+    bool is_doomed; /* goes when the last pin does */
+};
+
+struct heddle_where {
+    struct heddle_where_head head; /* first */
+    heddle_handle *unit;
+    uint64_t version; /* of the data: a transfer of an old one is void */
+    struct heddle_where *prev, *next;           /* all of them */
+    struct heddle_where *away_prev, *away_next; /* not valid on the host */
+    bool is_listed_away;
+    bool is_zero;    /* never written and without memory: all zeros */
+    bool wont_use;
+    bool is_going; /* its handle is about to be freed: leave it alone */
+    uint64_t pinned; /* nodes where the user wants it to stay */
+    struct heddle_layout compact;
+    struct heddle_runs runs;
+    /* Tasks that will use it, in order of submission: id << 1 | writes. */
+    uint64_t *use;
+    uint32_t use_head, use_n, use_cap;
+    struct mem_copy *at[]; /* per node */
+};
+
+/* A request waits for a transfer. */
+struct mem_wait {
+    struct heddle_mem_req *req;
+    struct mem_wait *next;
+};
+
+/* One transfer of a unit between two nodes. */
+struct mem_xfer {
+    struct heddle_op op; /* first */
+    struct heddle_mem *mem;
+    struct heddle_where *where;
+    unsigned from, to;
+    enum heddle_mem_reason why;
+    uint64_t version;
+    struct mem_copy *src, *dst; /* src NULL: zeros */
+    struct mem_wait *waits;
+    struct mem_xfer *next;     /* to be started, or free */
+    struct mem_xfer *next_out; /* of src */
+    unsigned tries;
+    bool is_staged; /* through memory of ours on the host, in two legs */
+    unsigned leg;
+};
+
+/* req->state */
+enum { REQ_QUEUED = 1, REQ_ADMITTED, REQ_READY, REQ_FAILED };
+
+struct mem_node {
+    enum heddle_mem_kind kind;
+    struct heddle_dev *dev;
+    const struct heddle_driver *drv;
+    unsigned copy_stream;
+    uint64_t budget, used, peak;
+    uint64_t promised; /* the budget before the driver turned out to have less */
+    uint64_t leaving; /* bytes of copies that are being evicted */
+    unsigned admitted; /* requests that hold memory here */
+    unsigned nevicting;
+    struct mem_copy *first, *last; /* those that count, LRU */
+    struct heddle_mem_req *q_first, *q_last; /* wait for room, oldest first */
+    bool is_dirty; /* something changed: look at the queue */
+    bool is_lost;
+    struct heddle_mem_stats stats;
+};
+
+struct heddle_mem {
+    struct heddle_mutex lock;
+    struct heddle_allocator alloc;
+    struct heddle_registry *reg;
+    struct heddle_mem_host host;
+    bool is_fake;
+    enum heddle_mem_policy policy;
+    int disk; /* its node, or -1 */
+    struct heddle_where *units;
+    struct heddle_where *away;
+    struct mem_xfer *todo, *todo_last;   /* to be started */
+    struct mem_xfer *staged, *staged_last; /* wait for the staging buffer */
+    bool is_staging;
+    void *stage;
+    size_t stage_bytes;
+    struct heddle_mem_req *wake;  /* all transfers there: look again */
+    struct heddle_mem_req *done, *done_last; /* ready() is to be called */
+    struct mem_copy *garbage;
+    size_t inflight; /* transfers begun or to begin */
+    size_t nwaiting; /* requests queued or waiting for data */
+    /* free lists */
+    struct mem_copy *free_copies;
+    struct mem_xfer *free_xfers;
+    struct mem_wait *free_waits;
+    unsigned nnodes;
+    struct mem_node node[];
+};
+
+/* Lock order: the registry's first, for the overlap lists. */
+static inline void mem_lock(struct heddle_mem *m)
+{
+    heddle_mutex_lock(&m->reg->lock);
+    heddle_mutex_lock(&m->lock);
+}
+
+static inline void mem_unlock(struct heddle_mem *m)
+{
+    heddle_mutex_unlock(&m->lock);
+    heddle_mutex_unlock(&m->reg->lock);
+}
+
+static inline uint64_t where_valid(const struct heddle_where *w)
+{
+    return heddle_load_rlx(&w->head.valid); /* written under the lock */
+}
+
+static inline bool where_is_at(const struct heddle_where *w, unsigned node)
+{
+    return (where_valid(w) >> node & 1) != 0;
+}
+
+/* where.c. All with the lock held. */
+struct heddle_where *where_get(struct heddle_mem *m, heddle_handle *unit);
+void where_set(struct heddle_mem *m, struct heddle_where *w, uint64_t valid);
+void where_free(struct heddle_mem *m, struct heddle_where *w);
+uint64_t where_next_use(const struct heddle_where *w);
+bool where_has_write(const struct heddle_where *w);
+
+/* copy.c */
+uint64_t copy_size(const struct heddle_mem *m, const heddle_handle *unit,
+                   unsigned node);
+/* A buffer with memory; NULL and *st: none. */
+struct mem_copy *copy_alloc(struct heddle_mem *m, struct heddle_where *w,
+                            unsigned node, heddle_status *st);
+void copy_pin(struct heddle_mem *m, struct mem_copy *c);
+void copy_unpin(struct heddle_mem *m, struct mem_copy *c);
+/* Frees it now or with its last pin. */
+void copy_drop(struct heddle_mem *m, struct mem_copy *c);
+/* Mover: gives memory back. */
+bool mem_collect(struct heddle_mem *m);
+void node_account(struct heddle_mem *m, unsigned node, int64_t delta);
+
+/* xfer.c */
+/* A transfer to node `to` that is under way or begins. NULL: *st is HEDDLE_OK when
+ * none is needed, else there is no source or no memory. */
+struct mem_xfer *xfer_get(struct heddle_mem *m, struct heddle_where *w,
+                          unsigned to, enum heddle_mem_reason why,
+                          heddle_status *st);
+heddle_status xfer_wait(struct heddle_mem *m, struct mem_xfer *x,
+                        struct heddle_mem_req *req);
+/* Mover, without the lock. */
+void xfer_start(struct mem_xfer *x);
+/* Ends one that could not be started; without the lock. */
+void xfer_fail(struct mem_xfer *x, heddle_status st);
+
+/* room.c */
+bool room_admit(struct heddle_mem *m, struct heddle_mem_req *req,
+                heddle_status *st);
+void room_queue(struct heddle_mem *m, struct heddle_mem_req *req);
+void room_serve(struct heddle_mem *m, unsigned node);
+void room_clean(struct heddle_mem *m, unsigned node);
+
+/* request.c */
+/* Looks at all operands; then it waits, is REQ_READY or has failed. */
+void req_advance(struct heddle_mem *m, struct heddle_mem_req *req);
+/* The same; ready() will be called when it is. */
+static inline void mem_tell(struct heddle_mem *m, struct heddle_mem_req *req)
+{
+    req->next = NULL;
+    if (m->done == NULL)
+        m->done = req;
+    else
+        m->done_last->next = req;
+    m->done_last = req;
+}
+static inline void req_resume(struct heddle_mem *m, struct heddle_mem_req *req)
+{
+    req_advance(m, req);
+    if (req->state == REQ_READY)
+        mem_tell(m, req);
+}
+void req_fail(struct heddle_mem *m, struct heddle_mem_req *req,
+              heddle_status st, heddle_handle *culprit);
+
+#endif /* HEDDLE_MEM_INTERNAL_H */

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * room: whole working sets in one step; whom to evict.
+ *
+ * Structure  a request that does not fit waits in the queue of its node. Whenever
+ *            something changes there, the oldest looks again: it is admitted, or
+ *            copies are evicted for it. Younger ones may overtake it only when
+ *            they need no room at all, and only so often.
+ * Invariants (1) a queued request holds nothing: no buffer, no pin
+ *            (2) an admitted one has every buffer it needs and never waits for
+ *                room again
+ *            (3) while requests wait and nobody is admitted, every copy without a
+ *                pin can be evicted; so the oldest fits, or it never will and is
+ *                told so
+ * Cost       evicting looks at all copies of the node.
+ * See also   docs/design/memory.md: why nobody waits for ever.
+ */
+#include "mem/internal.h"
+
+static bool req_has_before(const struct heddle_mem_req *req, unsigned i)
+{
+    for (unsigned k = 0; k < i; k++)
+        if (req->op[k].unit == req->op[i].unit)
+            return true;
+    return false;
+}
+
+/* Bytes that are missing for the whole request. */
+static uint64_t room_need(struct heddle_mem *m, const struct heddle_mem_req *req)
+{
+    uint64_t need = 0;
+
+    for (unsigned i = 0; i < req->nops; i++) {
+        const struct heddle_where *w = heddle_load_rlx(&req->op[i].unit->where);
+
+        if (w->at[req->node] == NULL && !req_has_before(req, i))
+            need += copy_size(m, req->op[i].unit, req->node);
+    }
+    for (unsigned i = 0; i < req->nprivate; i++)
+        need += req->private_bytes[i];
+    return need;
+}
+
+/* Gives back what an admission that failed half-way had taken. */
+static void room_undo(struct heddle_mem *m, struct heddle_mem_req *req,
+                      unsigned nops, unsigned nprivate)
+{
+    struct mem_node *n = &m->node[req->node];
+
+    for (unsigned i = 0; i < nops; i++) {
+        struct mem_copy *c = req->op[i].copy;
+
+        req->op[i].copy = NULL;
+        copy_unpin(m, c);
+        if (c->pins == 0 && !where_is_at(c->where, c->node))
+            copy_drop(m, c);
+    }
+    for (unsigned i = 0; i < nprivate; i++) {
+        if (n->kind == HEDDLE_MEM_HOST)
+            continue;
+        n->drv->free(n->dev, req->private_ptr[i], req->private_bytes[i],
+                     n->copy_stream);
+        node_account(m, req->node, -(int64_t)req->private_bytes[i]);
+    }
+}
+
+static heddle_status room_take_private(struct heddle_mem *m,
+                                       struct heddle_mem_req *req, unsigned i)
+{
+    struct mem_node *n = &m->node[req->node];
+
+    if (m->host.fault_alloc != NULL)
+        HEDDLE_TRY(m->host.fault_alloc(m->host.user, req->node));
+    HEDDLE_TRY(n->drv->alloc(n->dev, req->private_bytes[i], n->copy_stream,
+                             &req->private_ptr[i]));
+    node_account(m, req->node, (int64_t)req->private_bytes[i]);
+    return HEDDLE_OK;
+}
+
+/* Everything at once; on failure nothing is held. */
+static heddle_status room_take(struct heddle_mem *m, struct heddle_mem_req *req)
+{
+    heddle_status st = HEDDLE_OK;
+    unsigned i = 0, p = 0;
+
+    for (; i < req->nops && st == HEDDLE_OK; i++) {
+        struct heddle_where *w = heddle_load_rlx(&req->op[i].unit->where);
+        struct mem_copy *c = w->at[req->node];
+
+        if (c == NULL)
+            c = copy_alloc(m, w, req->node, &st);
+        if (c == NULL)
+            break;
+        req->op[i].copy = c;
+        copy_pin(m, c);
+    }
+    for (; p < req->nprivate && st == HEDDLE_OK; p++) {
+        st = room_take_private(m, req, p);
+        if (st != HEDDLE_OK)
+            break;
+    }
+    if (st != HEDDLE_OK)
+        room_undo(m, req, i, p);
+    return st;
+}
+
+/*
+ * True: admitted, or it cannot be (*st). False: not now. A driver that has less
+ * memory than the budget promised makes the budget smaller.
+ */
+bool room_admit(struct heddle_mem *m, struct heddle_mem_req *req,
+                heddle_status *st)
+{
+    struct mem_node *n = &m->node[req->node];
+    uint64_t need;
+
+    *st = HEDDLE_EDEV;
+    if (n->is_lost)
+        return true;
+    *st = HEDDLE_OK;
+    need = room_need(m, req);
+    if (need != 0 && !req->is_forced && n->budget != HEDDLE_MEM_NO_LIMIT &&
+        (n->used > n->budget || need > n->budget - n->used))
+        return false;
+    *st = room_take(m, req);
+    if (*st == HEDDLE_OK) {
+        n->admitted++;
+        return true;
+    }
+    if (*st != HEDDLE_ENOMEM)
+        return true;
+    mem_collect(m);
+    if (n->first == NULL && n->admitted == 0)
+        return true; /* nothing to evict and still no memory */
+    if (n->used < n->budget)
+        n->budget = n->used;
+    return false;
+}
+
+/* --- whom to evict ----------------------------------------------------------- */
+
+static bool copy_is_clean(const struct mem_copy *c)
+{
+    const uint64_t valid = where_valid(c->where);
+
+    return (valid >> c->node & 1) == 0 ||
+           (valid & ~(UINT64_C(1) << c->node)) != 0;
+}
+
+static bool room_may_evict(const struct mem_copy *c)
+{
+    const heddle_handle *u = c->where->unit;
+
+    if (c->pins != 0 || c->where->is_going ||
+        (c->where->pinned >> c->node & 1) != 0)
+        return false;
+    /* Views point into the memory of their root. */
+    return c->node != 0 || heddle_unit_noverlaps(u) == 0;
+}
+
+/* Is a the better victim? Not needed any more, then needed last; what is clean or
+ * was not used for long first. (The list is in order of use: a comes later.) */
+static bool victim_is_better(const struct heddle_mem *m,
+                             const struct mem_copy *a, const struct mem_copy *b)
+{
+    const uint64_t ua = a->where->wont_use ? UINT64_MAX : where_next_use(a->where);
+    const uint64_t ub = b->where->wont_use ? UINT64_MAX : where_next_use(b->where);
+
+    if (m->policy == HEDDLE_MEM_LRU)
+        return false;
+    if (ua != ub)
+        return ua > ub;
+    return copy_is_clean(a) && !copy_is_clean(b);
+}
+
+static struct mem_copy *room_victim(struct heddle_mem *m, struct mem_node *n)
+{
+    struct mem_copy *best = NULL;
+
+    for (struct mem_copy *c = n->first; c != NULL; c = c->next) {
+        if (!room_may_evict(c))
+            continue;
+        if ((where_valid(c->where) >> c->node & 1) == 0)
+            return c; /* holds nothing */
+        if (best == NULL || victim_is_better(m, c, best))
+            best = c;
+    }
+    return best;
+}
+
+/* Where a copy that is the only one can go. */
+static unsigned room_refuge(struct heddle_mem *m, const struct mem_copy *c)
+{
+    if (c->node != 0 && c->where->at[0] != NULL)
+        return 0;
+    return m->disk >= 0 ? (unsigned)m->disk : 0;
+}
+
+/* Starts to evict one copy. False: it cannot leave. */
+static bool room_evict(struct heddle_mem *m, struct mem_copy *c)
+{
+    struct mem_node *n = &m->node[c->node];
+    struct heddle_where *w = c->where;
+    const unsigned to = room_refuge(m, c);
+    struct mem_xfer *x;
+    heddle_status st;
+
+    n->stats.evictions++;
+    if (copy_is_clean(c)) {
+        where_set(m, w, where_valid(w) & ~(UINT64_C(1) << c->node));
+        copy_drop(m, c);
+        return true;
+    }
+    if (w->at[to] == NULL && copy_alloc(m, w, to, &st) == NULL)
+        return false; /* the disk is full */
+    x = xfer_get(m, w, to, HEDDLE_MEM_EVICT, &st);
+    if (x == NULL)
+        return false;
+    if (x->why == HEDDLE_MEM_EVICT && x->src == c) {
+        n->leaving += c->bytes;
+        n->nevicting++;
+    }
+    return true;
+}
+
+/* Evicts until `need` bytes are free or on their way to be. False: there is
+ * nothing left to evict. */
+static bool room_make(struct heddle_mem *m, struct mem_node *n, uint64_t need)
+{
+    while (n->used - n->leaving > n->budget ||
+           n->budget - (n->used - n->leaving) < need) {
+        struct mem_copy *c = room_victim(m, n);
+
+        if (c == NULL || !room_evict(m, c))
+            return false;
+        mem_collect(m);
+    }
+    return true;
+}
+
+/* --- the queue ----------------------------------------------------------------- */
+
+void room_queue(struct heddle_mem *m, struct heddle_mem_req *req)
+{
+    struct mem_node *n = &m->node[req->node];
+
+    req->state = REQ_QUEUED;
+    req->next = NULL;
+    req->prev = n->q_last;
+    if (n->q_last != NULL)
+        n->q_last->next = req;
+    else
+        n->q_first = req;
+    n->q_last = req;
+    n->is_dirty = true;
+    m->nwaiting++;
+}
+
+static void room_unqueue(struct heddle_mem *m, struct heddle_mem_req *req)
+{
+    struct mem_node *n = &m->node[req->node];
+
+    if (req->prev != NULL)
+        req->prev->next = req->next;
+    else
+        n->q_first = req->next;
+    if (req->next != NULL)
+        req->next->prev = req->prev;
+    else
+        n->q_last = req->prev;
+    m->nwaiting--;
+}
+
+static bool room_try(struct heddle_mem *m, struct heddle_mem_req *req)
+{
+    heddle_status st;
+
+    if (!room_admit(m, req, &st))
+        return false;
+    room_unqueue(m, req);
+    if (st != HEDDLE_OK)
+        req_fail(m, req, st, NULL);
+    else
+        req_resume(m, req);
+    return true;
+}
+
+/* Requests that find everything in place overtake the oldest, for a while. */
+static void room_bypass(struct heddle_mem *m, struct mem_node *n)
+{
+    struct heddle_mem_req *first = n->q_first, *req = first->next;
+
+    while (req != NULL && first->bypassed < BYPASS_MAX) {
+        struct heddle_mem_req *next = req->next;
+
+        if (room_need(m, req) == 0 && room_try(m, req))
+            first->bypassed++;
+        req = next;
+    }
+}
+
+void room_serve(struct heddle_mem *m, unsigned node)
+{
+    struct mem_node *n = &m->node[node];
+
+    n->is_dirty = false;
+    while (n->q_first != NULL) {
+        struct heddle_mem_req *req = n->q_first;
+        const uint64_t need = room_need(m, req);
+
+        if (room_try(m, req))
+            continue;
+        if (need <= n->budget && room_make(m, n, need)) {
+            if (n->nevicting == 0)
+                continue; /* clean ones went at once */
+        } else if (n->admitted == 0 && n->nevicting == 0) {
+            /* Nothing is left to evict. The driver had too little once: ask it
+             * again. Else, invariant (3): nobody will ever make room. */
+            if (n->budget != n->promised) {
+                n->budget = n->promised;
+                continue;
+            }
+            room_unqueue(m, req);
+            req_fail(m, req, HEDDLE_ENOMEM, NULL);
+            continue;
+        }
+        room_bypass(m, n);
+        return;
+    }
+    room_clean(m, node);
+}
+
+/* A copy that nobody will write again is written back while there is time. */
+void room_clean(struct heddle_mem *m, unsigned node)
+{
+    struct mem_node *n = &m->node[node];
+    struct mem_copy *best = NULL;
+    heddle_status st;
+
+    if (n->kind != HEDDLE_MEM_DEVICE || n->nevicting != 0 || n->is_lost ||
+        n->budget == HEDDLE_MEM_NO_LIMIT ||
+        n->used < n->budget / 100 * CLEAN_PERCENT)
+        return;
+    for (struct mem_copy *c = n->first; c != NULL; c = c->next) {
+        if (!room_may_evict(c) || copy_is_clean(c) || c->leaving != NULL ||
+            c->where->at[0] == NULL || where_has_write(c->where))
+            continue;
+        if (c->where->unit->root->owns_memory && c->where->use_n == 0)
+            continue; /* perhaps nobody wants it at all */
+        if (best == NULL || victim_is_better(m, c, best))
+            best = c;
+    }
+    if (best != NULL)
+        (void)xfer_get(m, best->where, 0, HEDDLE_MEM_WRITEBACK, &st);
+}

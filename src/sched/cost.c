@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * cost: what each sort of task takes on each class, as the view says, and how far
+ * that is to be trusted.
+ *
+ * Trust   a cost counts when the view is sure of it or when it was measured a few
+ *         times in this run. Until then the class is given one task of the sort
+ *         at a time: a single bad measurement cannot draw the work of a whole run.
+ *         What can run on one type only needs no measurement.
+ * Asking  when a sort is new, and after its 1st, 2nd, 4th, 8th, ... end; then every
+ *         64 ends. The view is asked by whoever pushes or submits next, without
+ *         the lock.
+ * Counts  nrun and nout are kept per type: equal in all classes of a type.
+ */
+#include "sched/cost.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+static size_t cost_bytes(const struct heddle_win *w)
+{
+    return sizeof(struct heddle_win_sort) +
+           w->copy.ncls * sizeof(struct heddle_win_cost);
+}
+
+void heddle_cost_fini(struct heddle_win *w)
+{
+    for (size_t i = 0; i < HEDDLE_WIN_LEAF; i++) {
+        struct heddle_win_leaf *leaf = heddle_load_rlx(&w->sort[i]);
+
+        for (size_t k = 0; leaf != NULL && k < HEDDLE_WIN_LEAF; k++)
+            heddle_free(w->copy.alloc, heddle_load_rlx(&leaf->sort[k]),
+                        cost_bytes(w));
+        heddle_free(w->copy.alloc, leaf, sizeof(*leaf));
+    }
+}
+
+/* --- trust -----------------------------------------------------------------*/
+
+static bool cost_is_trusted(const struct heddle_win_cost *c)
+{
+    return !isnan(c->ns) && (c->sure >= 0.5f || c->nrun >= HEDDLE_WIN_MEASURES);
+}
+
+/* With the lock: what follows from the costs. */
+static void cost_digest(struct heddle_win *w, struct heddle_win_sort *s)
+{
+    const struct heddle_sched_class *cls = w->copy.cls;
+    double sum = 0, nworkers = 0, least = INFINITY;
+    unsigned type = UINT32_MAX;
+    bool is_many = false;
+
+    s->best = NAN;
+    s->is_known = true;
+    for (unsigned c = 0; c < w->copy.ncls; c++) {
+        const double ns = heddle_win_sort_ns(w, s, c);
+
+        if (ns == INFINITY)
+            continue;
+        is_many |= type != UINT32_MAX && type != cls[c].type;
+        type = cls[c].type;
+        if (!isnan(ns)) {
+            sum += ns * cls[c].nworkers;
+            nworkers += cls[c].nworkers;
+            least = ns < least ? ns : least;
+        }
+        if (!cost_is_trusted(&s->c[c]))
+            s->is_known = false;
+        else if (!(s->best <= ns)) {
+            s->best = ns;
+            s->best_cls = c;
+        }
+    }
+    if (!is_many)
+        s->is_known = true; /* nothing to choose */
+    (void)sum;
+    s->weight = nworkers > 0 ? least : 0;
+}
+
+/* --- asking ----------------------------------------------------------------*/
+
+static void cost_ask(const struct heddle_win *w,
+                     const struct heddle_sched_task *t, double *ns, double *sure)
+{
+    for (unsigned c = 0; c < w->copy.ncls; c++) {
+        sure[c] = 0;
+        ns[c] = w->copy.view->cost(w->copy.view_self, t, c, &sure[c]);
+        if (ns[c] < 0)
+            ns[c] = 0;
+    }
+}
+
+/* The place of an entry; NULL: no memory. */
+static _Atomic(struct heddle_win_sort *) *
+cost_place(struct heddle_win *w, unsigned number, bool makes)
+{
+    struct heddle_win_leaf *leaf, *mine;
+
+    if (number >= HEDDLE_WIN_LEAF * HEDDLE_WIN_LEAF)
+        return NULL;
+    leaf = heddle_load_acq(&w->sort[number / HEDDLE_WIN_LEAF]);
+    if (leaf == NULL && makes) {
+        mine = heddle_zalloc(w->copy.alloc, 1, sizeof(*mine));
+        if (mine == NULL)
+            return NULL;
+        /* Publishes zeros; the loser takes what the winner made. */
+        if (heddle_cas_acqrel(&w->sort[number / HEDDLE_WIN_LEAF], &leaf, mine))
+            leaf = mine;
+        else
+            heddle_free(w->copy.alloc, mine, sizeof(*mine));
+    }
+    return leaf == NULL ? NULL : &leaf->sort[number % HEDDLE_WIN_LEAF];
+}
+
+static struct heddle_win_sort *cost_make(struct heddle_win *w, unsigned number)
+{
+    struct heddle_win_sort *s = heddle_zalloc(w->copy.alloc, 1, cost_bytes(w));
+
+    if (s == NULL)
+        return NULL;
+    s->number = number;
+    s->bucket = UINT32_MAX;
+    s->best = NAN;
+    heddle_store_rlx(&s->due, 1); /* not shared yet */
+    for (unsigned c = 0; c < w->copy.ncls; c++)
+        s->c[c].ns = NAN;
+    return s;
+}
+
+static void cost_refresh(struct heddle_win *w, struct heddle_win_sort *s,
+                         const struct heddle_sched_task *t)
+{
+    double ns[HEDDLE_WIN_CLASSES], sure[HEDDLE_WIN_CLASSES];
+
+    cost_ask(w, t, ns, sure);
+    heddle_spin_lock(&w->lock);
+    for (unsigned c = 0; c < w->copy.ncls; c++) {
+        s->c[c].ns = ns[c];
+        s->c[c].sure = (float)sure[c];
+    }
+    cost_digest(w, s);
+    heddle_store_rlx(&s->due, 0); /* a hint; the lock carries the data */
+    heddle_spin_unlock(&w->lock);
+}
+
+static struct heddle_win_sort *cost_find(struct heddle_win *w,
+                                         const struct heddle_sched_task *t,
+                                         unsigned number, bool makes)
+{
+    _Atomic(struct heddle_win_sort *) *place = cost_place(w, number, makes);
+    struct heddle_win_sort *s = NULL, *mine;
+
+    if (place == NULL)
+        return NULL;
+    s = heddle_load_acq(place);
+    if (s == NULL && makes) {
+        mine = cost_make(w, number);
+        if (mine == NULL)
+            return NULL;
+        cost_refresh(w, mine, t);
+        /* Publishes the entry; one of two submitters wins. */
+        if (heddle_cas_acqrel(place, &s, mine))
+            return mine;
+        heddle_free(w->copy.alloc, mine, cost_bytes(w));
+    }
+    if (s != NULL && heddle_load_rlx(&s->due) != 0)
+        cost_refresh(w, s, t);
+    return s;
+}
+
+struct heddle_win_sort *heddle_cost_sort(struct heddle_win *w,
+                                         const struct heddle_sched_task *t)
+{
+    return cost_find(w, t, w->copy.view->sort(w->copy.view_self, t), true);
+}
+
+void heddle_win_ask(struct heddle_win *w, struct heddle_sched_task *t,
+                    bool wants_fetch, struct heddle_win_ask *q)
+{
+    const struct heddle_sched_view *v = w->copy.view;
+    void *self = w->copy.view_self;
+    const unsigned number = v->sort(self, t);
+
+    q->s = cost_find(w, t, number, false);
+    q->now = (double)v->now_ns(self);
+    if (q->s == NULL)
+        cost_ask(w, t, q->ns, q->sure);
+    for (unsigned c = 0; c < w->copy.ncls && wants_fetch; c++) {
+        q->fetch[c] = v->fetch(self, t, c);
+        if (!(q->fetch[c] >= 0) || q->fetch[c] > 1e18)
+            q->fetch[c] = 0; /* unknown, or no way: the cost says that */
+    }
+}
+
+double heddle_win_ns(const struct heddle_win *w, const struct heddle_win_ask *q,
+                     unsigned cls)
+{
+    if ((w->lost >> cls & 1) != 0)
+        return INFINITY;
+    if (q->s == NULL)
+        return q->ns[cls];
+    if (q->s->c[cls].ns == INFINITY || cost_is_trusted(&q->s->c[cls]))
+        return q->s->c[cls].ns;
+    return NAN;
+}
+
+/* --- measuring -------------------------------------------------------------*/
+
+/* One type at a time: in all classes of a type the counts are equal. */
+static void cost_count(struct heddle_win *w, struct heddle_win_sort *s,
+                       unsigned cls, int out, unsigned run)
+{
+    for (unsigned c = 0; c < w->copy.ncls; c++)
+        if (w->copy.cls[c].type == w->copy.cls[cls].type) {
+            if (out > 0 || s->c[c].nout > 0)
+                s->c[c].nout += (uint32_t)out;
+            s->c[c].nrun += run;
+        }
+}
+
+void heddle_cost_given(struct heddle_win *w, struct heddle_win_sort *s,
+                       unsigned cls)
+{
+    s->nlive -= s->nlive > 0;
+    cost_count(w, s, cls, 1, 0);
+}
+
+void heddle_cost_ended(struct heddle_win *w, struct heddle_win_rec *r,
+                       unsigned worker, double ns)
+{
+    struct heddle_win_sort *s = r->sort;
+    const unsigned cls = w->copy.class_of[worker];
+    uint32_t n;
+
+    cost_count(w, s, cls, -1, ns >= 0);
+    if (ns < 0) {
+        s->nlive++; /* it comes again */
+        return;
+    }
+    n = s->c[cls].nrun;
+    if ((n & (n - 1)) == 0 || n % 64 == 0 || n == HEDDLE_WIN_MEASURES)
+        heddle_store_rlx(&s->due, 1); /* a hint */
+}
+
+int heddle_win_explore(struct heddle_win *w, const struct heddle_win_ask *q)
+{
+    const struct heddle_win_sort *s = q->s;
+
+    if (s == NULL || s->is_known)
+        return -1;
+    if (isnan(s->best))
+        return HEDDLE_WIN_ANYONE;
+    for (unsigned k = 0; k < w->copy.ncls; k++) {
+        const unsigned c = (unsigned)((w->turn + k) % w->copy.ncls);
+        const struct heddle_win_cost *x = &s->c[c];
+
+        if (heddle_win_sort_ns(w, s, c) == INFINITY || cost_is_trusted(x) ||
+            x->nout > 0 || x->nrun >= HEDDLE_WIN_MEASURES ||
+            s->nseen < 4 * x->nrun)
+            continue;
+        w->turn++;
+        return (int)c;
+    }
+    return -1;
+}
+
+bool heddle_win_may_try(const struct heddle_win *w,
+                        const struct heddle_win_sort *s, unsigned cls)
+{
+    const struct heddle_win_cost *x = &s->c[cls];
+
+    if (heddle_win_sort_ns(w, s, cls) == INFINITY)
+        return false;
+    return s->is_known || cost_is_trusted(x) ||
+           x->nout <= w->copy.cls[cls].nworkers / 4;
+}

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* place: tasks in queues of classes. See place.h. */
+#include "sched/place.h"
+
+#include <math.h>
+
+#include "base/alloc.h"
+
+/* ns: a worker that is free so soon may have its next task at once. */
+#define PLACE_SOON 3e5
+
+heddle_status heddle_place_init(struct heddle_place *p,
+                                const struct heddle_sched_env *env)
+{
+    heddle_status st = heddle_win_init(&p->win, env);
+
+    p->anyone_end = &p->anyone;
+    if (st != HEDDLE_OK || p->win.env == NULL)
+        return st;
+    p->queue = heddle_zalloc(env->alloc, env->ncls, sizeof(*p->queue));
+    return p->queue == NULL ? HEDDLE_ENOMEM : HEDDLE_OK;
+}
+
+void heddle_place_fini(struct heddle_place *p)
+{
+    heddle_free(p->win.copy.alloc, p->queue,
+                p->win.copy.ncls * sizeof(*p->queue));
+    heddle_win_fini(&p->win);
+}
+
+/* --- queues ----------------------------------------------------------------*/
+
+static void place_put(struct heddle_place *p, struct heddle_sched_task *t,
+                      unsigned cls, double ns)
+{
+    struct heddle_win_rec *r = heddle_win_rec(&p->win, t);
+    struct heddle_place_queue *q = &p->queue[cls];
+
+    if (r != NULL) {
+        r->cls = (int16_t)cls;
+        r->est = ns < 1e18 ? ns : 0; /* 0 for NAN as well */
+        r->bin = (uint8_t)(heddle_win_level(&p->win, r) *
+                           (HEDDLE_PLACE_BINS - 1));
+        q->bin[r->bin] += r->est;
+        q->sum += r->est;
+    }
+    heddle_heap_push(&q->heap, t, heddle_win_before, &p->win);
+    heddle_add_rlx(&p->win.nqueued, 1u); /* a hint */
+}
+
+/* The task has left the heap. */
+static void place_left(struct heddle_place *p, struct heddle_sched_task *t,
+                       unsigned cls)
+{
+    struct heddle_win_rec *r = heddle_win_rec(&p->win, t);
+    struct heddle_place_queue *q = &p->queue[cls];
+
+    if (r != NULL) {
+        q->bin[r->bin] -= r->est;
+        q->sum -= r->est;
+    }
+    if (q->heap.count == 0) { /* rounding errors do not pile up */
+        q->sum = 0;
+        for (int i = 0; i < HEDDLE_PLACE_BINS; i++)
+            q->bin[i] = 0;
+    }
+    heddle_add_rlx(&p->win.nqueued, (uint64_t)-1);
+}
+
+static struct heddle_sched_task *place_take(struct heddle_place *p,
+                                            unsigned cls)
+{
+    struct heddle_sched_task *t =
+        heddle_heap_pop(&p->queue[cls].heap, heddle_win_before, &p->win);
+
+    if (t != NULL)
+        place_left(p, t, cls);
+    return t;
+}
+
+static void place_put_anyone(struct heddle_place *p,
+                             struct heddle_sched_task *t)
+{
+    t->link[0] = NULL;
+    *p->anyone_end = t;
+    p->anyone_end = &t->link[0];
+    heddle_add_rlx(&p->win.nqueued, 1u);
+}
+
+/* Takes out what *at points to. */
+static struct heddle_sched_task *place_cut(struct heddle_place *p,
+                                           struct heddle_sched_task **at)
+{
+    struct heddle_sched_task *t = *at;
+
+    *at = t->link[0];
+    if (p->anyone_end == &t->link[0])
+        p->anyone_end = at;
+    heddle_add_rlx(&p->win.nqueued, (uint64_t)-1);
+    return t;
+}
+
+/* --- placement -------------------------------------------------------------*/
+
+/* When the task would end on the class. */
+static double place_end(const struct heddle_place *p,
+                        const struct heddle_win_ask *q,
+                        const struct heddle_win_rec *r, unsigned cls)
+{
+    const double ns = heddle_win_ns(&p->win, q, cls);
+    double before = 0, begin;
+
+    if (!(ns < INFINITY))
+        return INFINITY; /* NAN as well */
+    for (int i =
+             (int)(heddle_win_level(&p->win, r) * (HEDDLE_PLACE_BINS - 1));
+         i < HEDDLE_PLACE_BINS; i++)
+        before += p->queue[cls].bin[i];
+    begin = heddle_win_begin(&p->win, cls, q->now, before);
+    if (begin < q->now + q->fetch[cls])
+        begin = q->now + q->fetch[cls];
+    return begin + ns;
+}
+
+/* Any class that can run it: the one with the fewest tasks for its workers. */
+static unsigned place_any(const struct heddle_place *p,
+                          const struct heddle_win_ask *q)
+{
+    const struct heddle_sched_class *cls = p->win.copy.cls;
+    unsigned best = UINT32_MAX;
+
+    for (unsigned c = 0; c < p->win.copy.ncls; c++) {
+        const double ns = q->s != NULL ? heddle_win_sort_ns(&p->win, q->s, c)
+                                       : heddle_win_ns(&p->win, q, c);
+
+        if (ns != INFINITY &&
+            (best == UINT32_MAX ||
+             p->queue[c].heap.count * cls[best].nworkers <
+                 p->queue[best].heap.count * cls[c].nworkers))
+            best = c;
+    }
+    return best == UINT32_MAX ? 0 : best;
+}
+
+static unsigned place_choose(const struct heddle_place *p,
+                             const struct heddle_win_ask *q,
+                             const struct heddle_win_rec *r)
+{
+    double least = INFINITY, least_all = INFINITY;
+    unsigned best = UINT32_MAX, best_all = UINT32_MAX;
+
+    for (unsigned c = 0; c < p->win.copy.ncls; c++) {
+        const double end = place_end(p, q, r, c) + q->fetch[c];
+
+        if (end < least_all) {
+            least_all = end;
+            best_all = c;
+        }
+        if (end < least && r != NULL && r->plan >= 0 &&
+            p->win.copy.cls[c].type == (unsigned)r->plan) {
+            least = end;
+            best = c;
+        }
+    }
+    return best != UINT32_MAX       ? best
+           : best_all != UINT32_MAX ? best_all
+                                    : place_any(p, q);
+}
+
+static void place_one(struct heddle_place *p, struct heddle_sched_task *t,
+                      const struct heddle_win_ask *q)
+{
+    const int to = heddle_win_explore(&p->win, q);
+    unsigned cls;
+
+    if (to == HEDDLE_WIN_ANYONE) {
+        place_put_anyone(p, t);
+        return;
+    }
+    cls = to >= 0 ? (unsigned)to
+                  : place_choose(p, q, heddle_win_rec(&p->win, t));
+    if (heddle_win_rec(&p->win, t) != NULL)
+        heddle_win_rec(&p->win, t)->fetch = q->fetch[cls];
+    place_put(p, t, cls,
+              q->s != NULL ? heddle_win_sort_ns(&p->win, q->s, cls)
+                           : q->ns[cls]);
+}
+
+void heddle_place_push(struct heddle_place *p, struct heddle_sched_task *t)
+{
+    struct heddle_win_ask q;
+
+    if (p->win.env == NULL) {
+        heddle_spin_lock(&p->win.lock);
+        t->aux = p->pushes++;
+        heddle_heap_push(&p->plain, t, heddle_win_before_plain, NULL);
+        heddle_add_rlx(&p->win.nqueued, 1u);
+        heddle_spin_unlock(&p->win.lock);
+        return;
+    }
+    heddle_win_ask(&p->win, t, true, &q);
+    heddle_spin_lock(&p->win.lock);
+    heddle_win_rank(&p->win);
+    place_one(p, t, &q);
+    heddle_spin_unlock(&p->win.lock);
+}
+
+/* A question about a task whose data nobody looks up again. */
+static void place_ask_again(struct heddle_place *p,
+                            const struct heddle_win_rec *r, double now,
+                            struct heddle_win_ask *q)
+{
+    q->s = r->sort;
+    q->now = now;
+    for (unsigned c = 0; c < p->win.copy.ncls; c++)
+        q->fetch[c] = 0;
+}
+
+void heddle_place_again(struct heddle_place *p, double now)
+{
+    struct heddle_sched_task *all = NULL, *t;
+    struct heddle_win_ask q;
+
+    for (unsigned c = 0; c < p->win.copy.ncls; c++) {
+        struct heddle_sched_task *keep = NULL; /* without a record */
+
+        while ((t = place_take(p, c)) != NULL) {
+            struct heddle_sched_task **to =
+                heddle_win_rec(&p->win, t) != NULL ? &all : &keep;
+
+            t->link[1] = *to;
+            *to = t;
+        }
+        while ((t = keep) != NULL) {
+            keep = t->link[1];
+            place_put(p, t, c, NAN);
+        }
+    }
+    while ((t = all) != NULL) {
+        all = t->link[1];
+        place_ask_again(p, heddle_win_rec(&p->win, t), now, &q);
+        place_one(p, t, &q);
+    }
+}
+
+/* --- pop -------------------------------------------------------------------*/
+
+/* What nobody knows: the first that the class may try. */
+static struct heddle_sched_task *place_try(struct heddle_place *p,
+                                           unsigned cls)
+{
+    for (struct heddle_sched_task **at = &p->anyone; *at != NULL;
+         at = &(*at)->link[0]) {
+        const struct heddle_win_rec *r = heddle_win_rec(&p->win, *at);
+
+        if (r != NULL && heddle_win_may_try(&p->win, r->sort, cls))
+            return place_cut(p, at);
+    }
+    return NULL;
+}
+
+/* How much earlier a task of class `from` would end here; <= 0: not. */
+static double place_gain(const struct heddle_place *p,
+                         const struct heddle_sched_task *t, unsigned from,
+                         unsigned to, double before, double now)
+{
+    const struct heddle_win_rec *r = heddle_win_rec(&p->win, t);
+    double ns;
+
+    if (r == NULL)
+        return 0;
+    ns = heddle_win_sort_ns(&p->win, r->sort, to);
+    if (!(ns < INFINITY) || !r->sort->is_known)
+        return 0;
+    return heddle_win_begin(&p->win, from, now, before) + r->est - now - ns;
+}
+
+/* The task at the head of another class that would gain most here. */
+static struct heddle_sched_task *place_steal(struct heddle_place *p,
+                                             unsigned cls, double now)
+{
+    double most = 0;
+    unsigned from = 0;
+    struct heddle_sched_task *t;
+
+    for (unsigned c = 0; c < p->win.copy.ncls; c++) {
+        double gain;
+
+        if (c == cls || p->queue[c].heap.root == NULL)
+            continue;
+        gain = place_gain(p, p->queue[c].heap.root, c, cls, 0, now);
+        if (gain > most) {
+            most = gain;
+            from = c;
+        }
+    }
+    if (!(most > 0))
+        return NULL;
+    p->nsteals++;
+    t = place_take(p, from);
+    return t;
+}
+
+/* Someone who works asks for the next task, to fetch its data. While what it does
+ * takes much longer than that, leave the task to others, and the choice open. */
+static bool place_is_early(const struct heddle_place *p, unsigned worker,
+                           unsigned cls, double now)
+{
+    const struct heddle_sched_task *t = p->queue[cls].heap.root;
+    const struct heddle_win_rec *r =
+        t != NULL ? heddle_win_rec(&p->win, t) : NULL;
+
+    if (p->win.worker[worker].n == 0 || r == NULL)
+        return false;
+    return heddle_win_busy(&p->win, worker, now) - now >
+           2 * r->fetch + r->est / 2 + PLACE_SOON;
+}
+
+static struct heddle_sched_task *place_pop(struct heddle_place *p,
+                                           unsigned worker, double now)
+{
+    const unsigned cls = p->win.copy.class_of[worker];
+    struct heddle_sched_task *t = NULL;
+    struct heddle_win_rec *r;
+
+    heddle_win_rank(&p->win);
+    if (!place_is_early(p, worker, cls, now))
+        t = place_take(p, cls);
+    if (t == NULL)
+        t = place_try(p, cls);
+    if (t == NULL && p->win.worker[worker].n == 0)
+        t = place_steal(p, cls, now);
+    if (t != NULL) {
+        r = heddle_win_rec(&p->win, t);
+        heddle_win_popped(&p->win, r, worker, now,
+                          r != NULL ? heddle_win_sort_ns(&p->win, r->sort, cls)
+                                    : 0);
+    }
+    return t;
+}
+
+struct heddle_sched_task *heddle_place_pop(struct heddle_place *p,
+                                           unsigned worker)
+{
+    struct heddle_sched_task *t;
+    double now;
+
+    if (heddle_load_rlx(&p->win.nqueued) == 0)
+        return NULL;
+    if (p->win.env == NULL) {
+        heddle_spin_lock(&p->win.lock);
+        t = heddle_heap_pop(&p->plain, heddle_win_before_plain, NULL);
+        if (t != NULL)
+            heddle_add_rlx(&p->win.nqueued, (uint64_t)-1);
+        heddle_spin_unlock(&p->win.lock);
+        return t;
+    }
+    now = (double)p->win.copy.view->now_ns(p->win.copy.view_self);
+    heddle_spin_lock(&p->win.lock);
+    t = place_pop(p, worker, now);
+    heddle_spin_unlock(&p->win.lock);
+    return t;
+}
+
+/* --- ends ------------------------------------------------------------------*/
+
+/* What became known is placed; a few at a time. */
+static void place_settle(struct heddle_place *p, double now)
+{
+    struct heddle_win_ask q;
+
+    for (int i = 0; i < 64 && p->anyone != NULL; i++) {
+        const struct heddle_win_rec *r = heddle_win_rec(&p->win, p->anyone);
+
+        if (r == NULL || isnan(r->sort->best))
+            return;
+        place_ask_again(p, r, now, &q);
+        place_one(p, place_cut(p, &p->anyone), &q);
+    }
+}
+
+void heddle_place_ended(struct heddle_place *p,
+                        const struct heddle_sched_task *t, unsigned worker,
+                        double ns)
+{
+    heddle_win_ended(&p->win, t, worker, ns);
+    if (p->anyone != NULL)
+        place_settle(p, p->win.worker[worker].begun);
+    heddle_spin_unlock(&p->win.lock);
+}
+
+static bool place_runs_nowhere(const struct heddle_place *p,
+                               const struct heddle_sched_task *t)
+{
+    const struct heddle_win_rec *r = heddle_win_rec(&p->win, t);
+
+    for (unsigned c = 0; r != NULL && c < p->win.copy.ncls; c++)
+        if (heddle_win_sort_ns(&p->win, r->sort, c) != INFINITY)
+            return false;
+    return true;
+}
+
+struct heddle_sched_task *heddle_place_lost(struct heddle_place *p,
+                                            unsigned cls)
+{
+    struct heddle_sched_task *out = NULL, *t;
+
+    heddle_spin_lock(&p->win.lock);
+    p->win.lost |= UINT64_C(1) << cls;
+    while ((t = place_take(p, cls)) != NULL) {
+        t->link[0] = out;
+        out = t;
+    }
+    for (struct heddle_sched_task **at = &p->anyone; *at != NULL;)
+        if (place_runs_nowhere(p, *at)) {
+            t = place_cut(p, at);
+            t->link[0] = out;
+            out = t;
+        } else {
+            at = &(*at)->link[0];
+        }
+    heddle_spin_unlock(&p->win.lock);
+    return out;
+}

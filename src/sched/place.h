@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef HEDDLE_SCHED_PLACE_H
+#define HEDDLE_SCHED_PLACE_H
+
+/*
+ * Placing: each task goes, when it is ready, to the class where it would end
+ * first. The base of heft and plan.
+ *
+ * Structure a heap per class, by the user's priority, then rank. A worker takes
+ *           from its class's heap; one that finds nothing takes from another class
+ *           what would end earlier here. `anyone` holds tasks whose costs nobody
+ *           knows: who is free takes them, few at a time, until they are measured.
+ * Estimate  a task waits for the work of its class that comes before it: the work
+ *           is kept in 64 bins by rank. Then end = max(begin, data there) + cost.
+ * Plan      a record with plan >= 0 is placed on classes of that type only, as
+ *           long as one of them can run it.
+ *
+ * Threads   the lock of the window; functions below that say "locked" are called
+ *           with it, the others take it.
+ * Cost      push O(classes * (workers + 64)), pop O(log n) amortised.
+ */
+#include "sched/win.h"
+
+enum { HEDDLE_PLACE_BINS = 64 };
+
+struct heddle_place_queue {
+    struct heddle_heap heap;
+    double bin[HEDDLE_PLACE_BINS]; /* ns of queued work by rank */
+    double sum;
+};
+
+struct heddle_place {
+    struct heddle_win win;
+    struct heddle_place_queue *queue; /* per class */
+    struct heddle_heap plain;         /* no classes: all tasks */
+    uint32_t pushes;
+    struct heddle_sched_task *anyone, **anyone_end; /* through link[0] */
+    uint64_t nsteals;
+};
+
+heddle_status heddle_place_init(struct heddle_place *p,
+                                const struct heddle_sched_env *env);
+void heddle_place_fini(struct heddle_place *p);
+
+void heddle_place_push(struct heddle_place *p, struct heddle_sched_task *t);
+struct heddle_sched_task *heddle_place_pop(struct heddle_place *p,
+                                           unsigned worker);
+void heddle_place_ended(struct heddle_place *p,
+                        const struct heddle_sched_task *t, unsigned worker,
+                        double ns);
+struct heddle_sched_task *heddle_place_lost(struct heddle_place *p,
+                                            unsigned cls);
+
+/* Locked: queued tasks whose record plans another type are placed again. */
+void heddle_place_again(struct heddle_place *p, double now);
+
+#endif /* HEDDLE_SCHED_PLACE_H */

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * plan: the whole window is planned before its first task starts, and again when
+ * it has grown; tasks follow the plan as to the type of worker, and the moment
+ * decides the rest.
+ *
+ * Purpose    the default on machines with accelerators. A rule that sees ready
+ *            tasks only cannot know which of them have time to spend on a slow
+ *            worker; the submitted graph tells.
+ * Plan       see plan.h: a type for each task, and its rank under that plan.
+ * Following  place.h: of the planned type the class where the task ends first,
+ *            transfers counted; queues by rank; a worker that runs dry takes what
+ *            would end earlier with it, whatever the plan says. So a plan that was
+ *            wrong costs time and never blocks anybody.
+ * When       the first pop after enough submissions. A window is planned again
+ *            when half of it is new, when a class is lost, and when costs turned
+ *            out different. What planning may cost is saved up: PLAN_CREDIT
+ *            visits of a task for each one submitted.
+ * Threads    one worker plans, outside the lock, on a copy of the window; the
+ *            others go on with what there is.
+ * Memory     the copy's room is made in submitted(); without it there is no plan.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "sched/place.h"
+#include "sched/plan.h"
+
+enum {
+    PLAN_TRIALS = 16, /* list schedules of a window, at most */
+    PLAN_CREDIT = 20, /* visits earned with each task */
+    PLAN_LEAST = 8,   /* tasks that are worth a plan */
+};
+
+struct plan {
+    struct heddle_place place;
+    struct heddle_plan plan; /* the one who plans has it */
+    bool is_planning;
+    bool is_due;       /* costs or classes changed */
+    uint64_t planned;  /* seq of the last task that was planned */
+    uint64_t credit;   /* task visits that may be spent */
+    uint64_t *seq;     /* [plan.captasks] of the tasks in the copy */
+    uint32_t *aux;
+    uint32_t capcopy;
+    struct heddle_win_sort *like[HEDDLE_PLAN_SORTS]; /* of the last plan */
+    uint32_t epoch;    /* plans so far */
+    uint32_t nends;
+};
+
+static heddle_status plan_init(void *self, const struct heddle_sched_env *env)
+{
+    struct plan *p = self;
+
+    p->plan.alloc = env->alloc;
+    return heddle_place_init(&p->place, env);
+}
+
+static void plan_free_copy(struct plan *p)
+{
+    const struct heddle_allocator *a = p->place.win.copy.alloc;
+
+    heddle_free(a, p->seq, p->capcopy * sizeof(*p->seq));
+    heddle_free(a, p->aux, p->capcopy * sizeof(*p->aux));
+    p->seq = NULL;
+    p->aux = NULL;
+    p->capcopy = 0;
+}
+
+static void plan_fini(void *self)
+{
+    struct plan *p = self;
+
+    plan_free_copy(p);
+    heddle_plan_fini(&p->plan);
+    heddle_place_fini(&p->place);
+}
+
+/* Room for a copy of the window, with some to spare. Whoever made is_planning
+ * true has the copy for himself. */
+static void plan_make_room(struct plan *p, uint32_t ntasks, uint32_t nedges)
+{
+    const struct heddle_allocator *a = p->place.win.copy.alloc;
+
+    if (heddle_plan_reserve(&p->plan, ntasks, nedges) != HEDDLE_OK ||
+        p->capcopy >= p->plan.captasks)
+        return;
+    plan_free_copy(p);
+    p->seq = heddle_alloc(a, p->plan.captasks * sizeof(*p->seq));
+    p->aux = heddle_alloc(a, p->plan.captasks * sizeof(*p->aux));
+    p->capcopy = p->plan.captasks;
+    if (p->seq == NULL || p->aux == NULL) {
+        heddle_free(a, p->seq, p->capcopy * sizeof(*p->seq));
+        heddle_free(a, p->aux, p->capcopy * sizeof(*p->aux));
+        p->seq = NULL;
+        p->aux = NULL;
+        p->capcopy = 0;
+    }
+}
+
+static void plan_submitted(void *self, struct heddle_sched_task *t,
+                           struct heddle_sched_task *const *pred,
+                           unsigned npred)
+{
+    struct plan *p = self;
+    struct heddle_win *w = &p->place.win;
+    struct heddle_win_rec *r = heddle_win_submitted(w, t, pred, npred);
+
+    if (r != NULL) {
+        p->credit += PLAN_CREDIT;
+        if (w->nlive > p->capcopy && !p->is_planning) {
+            const uint32_t n = w->nlive < 512 ? 1024 : 2 * (uint32_t)w->nlive;
+
+            p->is_planning = true;
+            heddle_spin_unlock(&w->lock);
+            plan_make_room(p, n, n * HEDDLE_WIN_PREDS);
+            heddle_spin_lock(&w->lock);
+            p->is_planning = false;
+        }
+    }
+    heddle_spin_unlock(&w->lock);
+}
+
+static void plan_push(void *self, struct heddle_sched_task *t, int worker)
+{
+    (void)worker;
+    heddle_place_push(self, t);
+}
+
+/* --- the copy --------------------------------------------------------------*/
+
+/* Times per type; an unknown one is not planned with, unless all are. */
+static void plan_costs(const struct plan *p, const struct heddle_win_sort *s,
+                       double *ns)
+{
+    const struct heddle_win *w = &p->place.win;
+    bool any = false;
+
+    for (unsigned r = 0; r < HEDDLE_PLAN_TYPES; r++)
+        ns[r] = INFINITY;
+    for (unsigned c = 0; c < w->copy.ncls; c++) {
+        const double x = heddle_win_sort_ns(w, s, c);
+        double *to = &ns[w->copy.cls[c].type];
+
+        if (x < *to) {
+            *to = x;
+            any = true;
+        }
+    }
+    for (unsigned c = 0; !any && c < w->copy.ncls; c++)
+        if (isnan(heddle_win_sort_ns(w, s, c)))
+            ns[w->copy.cls[c].type] = 1000;
+}
+
+/* The sort's number in the copy. When there are too many, that of one that can run
+ * where it can. */
+static unsigned plan_sort(struct plan *p, struct heddle_win_sort *s)
+{
+    struct heddle_plan *q = &p->plan;
+    double ns[HEDDLE_PLAN_TYPES], least = INFINITY;
+    unsigned k = q->nsorts, best = 0;
+
+    if (s->epoch == p->epoch)
+        return s->index;
+    plan_costs(p, s, ns);
+    for (unsigned i = 0; k == HEDDLE_PLAN_SORTS && i < q->nsorts; i++) {
+        double d = 0;
+
+        for (unsigned r = 0; r < q->ntypes; r++)
+            if (ns[r] < INFINITY || q->ns[i][r] < INFINITY)
+                d += fabs(log(ns[r] / q->ns[i][r])); /* may be infinite */
+        if (d < least) {
+            least = d;
+            best = i;
+        }
+    }
+    if (k < HEDDLE_PLAN_SORTS) {
+        memcpy(q->ns[k], ns, sizeof(ns));
+        p->like[k] = s;
+        q->nsorts++;
+        best = k;
+    }
+    s->index = best;
+    s->epoch = p->epoch;
+    return best;
+}
+
+static void plan_copy_edge(struct plan *p, const struct heddle_win_rec *r,
+                           uint32_t aux, uint32_t *nedges)
+{
+    const struct heddle_sched_task t = {.aux = aux};
+    const struct heddle_win_rec *x = heddle_win_rec(&p->place.win, &t);
+
+    if (x == NULL || x->seq == 0 || x->seq >= r->seq ||
+        *nedges == p->plan.capedges)
+        return;
+    p->plan.pred[(*nedges)++] = x->index;
+}
+
+static void plan_copy_task(struct plan *p, struct heddle_win_rec *r,
+                           uint32_t aux, double now, uint32_t *nedges)
+{
+    struct heddle_plan *q = &p->plan;
+    const uint32_t i = q->ntasks++;
+
+    r->index = i;
+    p->seq[i] = r->seq;
+    p->aux[i] = aux;
+    q->sort[i] = (uint8_t)plan_sort(p, r->sort);
+    q->fixed[i] = -1;
+    q->left[i] = -1;
+    q->pred_end[i] = *nedges;
+    if (r->is_out) {
+        const double left = r->since + r->est - now;
+
+        q->fixed[i] = (int8_t)p->place.win.copy.cls[r->cls].type;
+        q->left[i] = left > 0 ? left : 0;
+        return;
+    }
+    for (uint32_t k = 0; k < r->npred; k++)
+        plan_copy_edge(p, r, r->pred[k], nedges);
+    for (uint32_t k = 0; k < r->nmore_kept; k++)
+        plan_copy_edge(p, r, r->more[k], nedges);
+}
+
+/* Locked. */
+static void plan_copy(struct plan *p, double now)
+{
+    struct heddle_win *w = &p->place.win;
+    struct heddle_plan *q = &p->plan;
+    uint32_t nedges = 0;
+
+    p->epoch++;
+    q->nsorts = q->ntasks = 0;
+    q->ntypes = w->copy.ntypes;
+    memset(q->nworkers, 0, sizeof(q->nworkers));
+    for (unsigned c = 0; c < w->copy.ncls; c++)
+        if ((w->lost >> c & 1) == 0)
+            q->nworkers[w->copy.cls[c].type] += w->copy.cls[c].nworkers;
+    for (struct heddle_win_chunk *c = w->first; c != NULL; c = c->next)
+        for (uint32_t i = 0; i < c->nused; i++)
+            if (c->rec[i].seq != 0)
+                plan_copy_task(p, &c->rec[i],
+                               c->id * HEDDLE_WIN_CHUNK + i + 1, now, &nedges);
+    q->pred_end[q->ntasks] = nedges;
+    p->planned = w->seq;
+}
+
+/* Locked: those that are still waiting get what was planned. */
+static void plan_apply(struct plan *p)
+{
+    struct heddle_win *w = &p->place.win;
+    const struct heddle_plan *q = &p->plan;
+
+    w->top = 0;
+    for (uint32_t i = 0; i < q->ntasks; i++) {
+        const struct heddle_sched_task t = {.aux = p->aux[i]};
+        struct heddle_win_rec *r = heddle_win_rec(w, &t);
+
+        if (r->seq != p->seq[i] || r->is_out)
+            continue;
+        r->plan = q->type[i];
+        r->own = q->ns[q->sort[i]][q->type[i]];
+        r->rank = q->rank[i];
+        r->tail = r->rank - r->own;
+        w->top = r->rank > w->top ? r->rank : w->top;
+    }
+    if (w->seq == p->planned)
+        w->swept = w->swept_all = w->seq;
+}
+
+/* Locked, let go while the plan is made. */
+static void plan_now(struct plan *p, double now, unsigned trials)
+{
+    struct heddle_win *w = &p->place.win;
+    bool ok;
+
+    p->is_planning = true;
+    p->is_due = false;
+    plan_copy(p, now);
+    heddle_spin_unlock(&w->lock);
+    ok = heddle_plan_make(&p->plan, trials);
+    heddle_spin_lock(&w->lock);
+    p->credit -= (uint64_t)p->plan.ntrials * p->plan.ntasks;
+    if (ok) {
+        plan_apply(p);
+        heddle_place_again(&p->place, now);
+    }
+    p->is_planning = false;
+}
+
+/* Locked. */
+static void plan_maybe(struct plan *p, double now)
+{
+    const struct heddle_win *w = &p->place.win;
+    const uint64_t nnew = w->seq - p->planned;
+    uint64_t trials;
+
+    if (p->is_planning || w->nlive < PLAN_LEAST || w->nlive > p->capcopy ||
+        (!p->is_due && 2 * nnew < w->nlive) ||
+        w->copy.ntypes > HEDDLE_PLAN_TYPES || w->copy.ntypes < 2)
+        return;
+    trials = p->credit / w->nlive;
+    if (trials >= 3)
+        plan_now(p, now, trials < PLAN_TRIALS ? (unsigned)trials : PLAN_TRIALS);
+}
+
+static struct heddle_sched_task *plan_pop(void *self, unsigned worker)
+{
+    struct plan *p = self;
+    struct heddle_win *w = &p->place.win;
+
+    if (w->env != NULL && heddle_load_rlx(&w->nqueued) != 0) {
+        const double now = (double)w->copy.view->now_ns(w->copy.view_self);
+
+        heddle_spin_lock(&w->lock);
+        plan_maybe(p, now);
+        heddle_spin_unlock(&w->lock);
+    }
+    return heddle_place_pop(&p->place, worker);
+}
+
+/* --- ends ------------------------------------------------------------------*/
+
+/* Have costs become known, or changed by more than a quarter? */
+static bool plan_is_off(const struct plan *p)
+{
+    double ns[HEDDLE_PLAN_TYPES];
+
+    for (unsigned k = 0; k < p->plan.nsorts; k++) {
+        plan_costs(p, p->like[k], ns);
+        for (unsigned r = 0; r < p->plan.ntypes; r++) {
+            const double old = p->plan.ns[k][r];
+
+            if (ns[r] != old && !(fabs(ns[r] - old) < 0.25 * old))
+                return true;
+        }
+    }
+    return false;
+}
+
+static void plan_ended(void *self, const struct heddle_sched_task *t,
+                       unsigned worker, double ns)
+{
+    struct plan *p = self;
+
+    heddle_place_ended(&p->place, t, worker, ns);
+    heddle_spin_lock(&p->place.win.lock);
+    if (++p->nends % 32 == 0 && !p->is_planning && plan_is_off(p))
+        p->is_due = true;
+    heddle_spin_unlock(&p->place.win.lock);
+}
+
+static struct heddle_sched_task *plan_lost(void *self, unsigned cls)
+{
+    struct plan *p = self;
+    struct heddle_sched_task *out = heddle_place_lost(&p->place, cls);
+
+    heddle_spin_lock(&p->place.win.lock);
+    p->is_due = true;
+    p->credit += 6 * p->place.win.nlive;
+    heddle_spin_unlock(&p->place.win.lock);
+    return out;
+}
+
+static uint64_t plan_steals(void *self)
+{
+    struct plan *p = self;
+    uint64_t n;
+
+    heddle_spin_lock(&p->place.win.lock);
+    n = p->place.nsteals;
+    heddle_spin_unlock(&p->place.win.lock);
+    return n;
+}
+
+const struct heddle_sched_ops heddle_sched_plan = {
+    .name = "plan",
+    .help = "plans the submitted graph ahead, follows and repairs the plan",
+    .instance_size = sizeof(struct plan),
+    .init = plan_init,
+    .fini = plan_fini,
+    .push = plan_push,
+    .pop = plan_pop,
+    .knows_classes = true,
+    .submitted = plan_submitted,
+    .ended = plan_ended,
+    .lost = plan_lost,
+    .steals = plan_steals,
+};

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef HEDDLE_SCHED_PLAN_H
+#define HEDDLE_SCHED_PLAN_H
+
+/*
+ * The planner: says for each task of a window on which type of worker it should
+ * run, and how long the way behind it is then. It knows no policy, no lock and no
+ * clock: arrays in, arrays out, the same result for the same input.
+ *
+ * Method  The area bound says how much of each sort belongs on the slower types.
+ *         Those tasks of a sort that have the most slack are the ones sent there.
+ *         How many of them is searched: each trial is a list schedule of the
+ *         whole window by rank, and the shortest wins.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "heddle/alloc.h"
+#include "heddle/status.h"
+
+enum {
+    HEDDLE_PLAN_TYPES = 8,
+    HEDDLE_PLAN_SORTS = 64,
+};
+
+/* All memory of a planner; grows, never shrinks. */
+struct heddle_plan {
+    const struct heddle_allocator *alloc;
+    void *block; /* all arrays lie in it */
+    size_t bytes;
+    uint32_t captasks, capedges;
+
+    /* in: filled by the caller, tasks in an order that respects the edges */
+    unsigned ntypes;
+    uint32_t nworkers[HEDDLE_PLAN_TYPES];
+    unsigned nsorts;
+    double ns[HEDDLE_PLAN_SORTS][HEDDLE_PLAN_TYPES]; /* INFINITY: cannot */
+    uint32_t ntasks;
+    uint8_t *sort;  /* [ntasks] < nsorts */
+    int8_t *fixed;  /* [ntasks] type; -1: free to choose */
+    double *left;   /* [ntasks] >= 0: runs already, ns to go; < 0: not */
+    uint32_t *pred_end; /* [ntasks + 1] predecessors: pred[pred_end[t]...] */
+    uint32_t *pred;
+
+    /* out */
+    uint8_t *type; /* [ntasks] */
+    double *rank;  /* [ntasks] */
+    double length; /* ns of the plan */
+    unsigned ntrials;
+
+    /* scratch */
+    uint8_t *trial;
+    uint32_t *succ_end, *succ, *wait, *order, *heap, *run;
+    double *key, *head, *until;
+    uint32_t first[HEDDLE_PLAN_SORTS + 1]; /* ranges of `order` */
+    double share[HEDDLE_PLAN_SORTS][HEDDLE_PLAN_TYPES];
+    unsigned fast[HEDDLE_PLAN_SORTS];
+};
+
+/* Room for so many tasks and edges; what was in the arrays is lost.
+ * HEDDLE_ENOMEM: as it was. */
+HEDDLE_MUST_USE heddle_status heddle_plan_reserve(struct heddle_plan *p,
+                                                  uint32_t ntasks,
+                                                  uint32_t nedges);
+void heddle_plan_fini(struct heddle_plan *p);
+
+/* Makes `type` and `rank` with at most `trials` list schedules (at least one).
+ * False: some task can run nowhere. */
+bool heddle_plan_make(struct heddle_plan *p, unsigned trials);
+
+#endif /* HEDDLE_SCHED_PLAN_H */

@@ -1,0 +1,595 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * planner: see plan.h.
+ *
+ * Slack   head + tail of a task with the least times: the smaller, the longer it
+ *         may wait. `order` holds the tasks of each sort, most slack first.
+ * Shares  share[k][r] of sort k goes to type r. It starts from the solution of the
+ *         area bound, scaled: the bound knows no dependencies and sends too many
+ *         away. Then single shares are moved up and down.
+ * Trial   ranks with the times of the allocation, then each free worker takes the
+ *         ready task of its type with the greatest rank.
+ * Cost    a trial visits each task and edge twice and each task goes through one
+ *         heap: about 100 ns per task while it all fits into a cache.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "sched/plan.h"
+
+/* --- memory ----------------------------------------------------------------*/
+
+static void *plan_carve(char *block, size_t *at, size_t n, size_t bytes)
+{
+    void *p = block == NULL ? NULL : block + *at;
+
+    *at += (n * bytes + 63) & ~(size_t)63;
+    return p;
+}
+
+/* Lays out the arrays; without a block it only counts the bytes. */
+static size_t plan_lay(struct heddle_plan *p, char *block, size_t n, size_t e)
+{
+    size_t at = 0;
+
+    p->sort = plan_carve(block, &at, n, sizeof(*p->sort));
+    p->fixed = plan_carve(block, &at, n, sizeof(*p->fixed));
+    p->left = plan_carve(block, &at, n, sizeof(*p->left));
+    p->pred_end = plan_carve(block, &at, n + 1, sizeof(*p->pred_end));
+    p->pred = plan_carve(block, &at, e, sizeof(*p->pred));
+    p->type = plan_carve(block, &at, n, sizeof(*p->type));
+    p->rank = plan_carve(block, &at, n, sizeof(*p->rank));
+    p->trial = plan_carve(block, &at, n, sizeof(*p->trial));
+    p->succ_end = plan_carve(block, &at, n + 1, sizeof(*p->succ_end));
+    p->succ = plan_carve(block, &at, e, sizeof(*p->succ));
+    p->wait = plan_carve(block, &at, n, sizeof(*p->wait));
+    p->order = plan_carve(block, &at, n, sizeof(*p->order));
+    p->heap = plan_carve(block, &at, n, sizeof(*p->heap));
+    p->key = plan_carve(block, &at, n, sizeof(*p->key));
+    p->head = plan_carve(block, &at, n, sizeof(*p->head));
+    p->run = plan_carve(block, &at, n, sizeof(*p->run));
+    p->until = plan_carve(block, &at, n, sizeof(*p->until));
+    return at;
+}
+
+heddle_status heddle_plan_reserve(struct heddle_plan *p, uint32_t ntasks,
+                                  uint32_t nedges)
+{
+    struct heddle_plan count;
+    size_t bytes;
+    void *block;
+
+    if (ntasks <= p->captasks && nedges <= p->capedges)
+        return HEDDLE_OK;
+    ntasks = ntasks > p->captasks ? ntasks : p->captasks;
+    nedges = nedges > p->capedges ? nedges : p->capedges;
+    bytes = plan_lay(&count, NULL, ntasks, nedges);
+    block = heddle_alloc_aligned(p->alloc, bytes, 64);
+    if (block == NULL)
+        return HEDDLE_ENOMEM;
+    heddle_plan_fini(p);
+    p->block = block;
+    p->bytes = bytes;
+    p->captasks = ntasks;
+    p->capedges = nedges;
+    plan_lay(p, block, ntasks, nedges);
+    return HEDDLE_OK;
+}
+
+void heddle_plan_fini(struct heddle_plan *p)
+{
+    heddle_free(p->alloc, p->block, p->bytes);
+    p->block = NULL;
+    p->bytes = 0;
+    p->captasks = p->capedges = 0;
+}
+
+/* --- graph -----------------------------------------------------------------*/
+
+static void plan_successors(struct heddle_plan *p)
+{
+    const uint32_t n = p->ntasks;
+
+    memset(p->succ_end, 0, (n + 1) * sizeof(*p->succ_end));
+    for (uint32_t i = 0; i < p->pred_end[n]; i++)
+        p->succ_end[p->pred[i] + 1]++;
+    for (uint32_t t = 0; t < n; t++) {
+        p->succ_end[t + 1] += p->succ_end[t];
+        p->wait[t] = p->succ_end[t]; /* where the next one goes */
+    }
+    for (uint32_t t = 0; t < n; t++)
+        for (uint32_t i = p->pred_end[t]; i < p->pred_end[t + 1]; i++)
+            p->succ[p->wait[p->pred[i]]++] = t;
+}
+
+/* The type with the least time, per sort. */
+static void plan_fastest(struct heddle_plan *p)
+{
+    for (unsigned k = 0; k < p->nsorts; k++) {
+        p->fast[k] = 0;
+        for (unsigned r = 1; r < p->ntypes; r++)
+            if (p->ns[k][r] < p->ns[k][p->fast[k]])
+                p->fast[k] = r;
+    }
+}
+
+/* rank = time + longest way behind, with the types in `type`. */
+static void plan_ranks(struct heddle_plan *p, const uint8_t *type, double *rank)
+{
+    for (uint32_t t = p->ntasks; t-- > 0;) {
+        double tail = 0;
+
+        for (uint32_t i = p->succ_end[t]; i < p->succ_end[t + 1]; i++) {
+            const double r = rank[p->succ[i]];
+
+            tail = r > tail ? r : tail;
+        }
+        rank[t] = tail + (p->left[t] >= 0 ? p->left[t]
+                                          : p->ns[p->sort[t]][type[t]]);
+    }
+}
+
+/* --- slack -----------------------------------------------------------------*/
+
+/* Most slack first: least head + rank; then the later one. */
+static bool plan_looser(const struct heddle_plan *p, uint32_t a, uint32_t b)
+{
+    if (p->key[a] != p->key[b])
+        return p->key[a] < p->key[b];
+    return a > b;
+}
+
+static void plan_sift(const struct heddle_plan *p, uint32_t *v, uint32_t n,
+                      uint32_t i)
+{
+    const uint32_t x = v[i];
+
+    for (uint32_t k; (k = 2 * i + 1) < n; i = k) {
+        if (k + 1 < n && plan_looser(p, v[k], v[k + 1]))
+            k++;
+        if (!plan_looser(p, x, v[k]))
+            break;
+        v[i] = v[k];
+    }
+    v[i] = x;
+}
+
+/* Heap sort: no memory, no worst case. */
+static void plan_sort_range(const struct heddle_plan *p, uint32_t *v,
+                            uint32_t n)
+{
+    for (uint32_t i = n / 2; i-- > 0;)
+        plan_sift(p, v, n, i);
+    while (n > 1) {
+        const uint32_t x = v[0];
+
+        v[0] = v[--n];
+        v[n] = x;
+        plan_sift(p, v, n, 0);
+    }
+}
+
+/* Fills `order` and `first`: the free tasks of each sort, most slack first. */
+static void plan_slack(struct heddle_plan *p)
+{
+    const uint32_t n = p->ntasks;
+    uint32_t count[HEDDLE_PLAN_SORTS] = {0};
+
+    for (uint32_t t = 0; t < n; t++)
+        p->trial[t] = (uint8_t)p->fast[p->sort[t]];
+    plan_ranks(p, p->trial, p->key);
+    for (uint32_t t = 0; t < n; t++) {
+        double head = 0;
+
+        for (uint32_t i = p->pred_end[t]; i < p->pred_end[t + 1]; i++) {
+            const uint32_t q = p->pred[i];
+            const double h =
+                p->head[q] + (p->left[q] >= 0
+                                  ? p->left[q]
+                                  : p->ns[p->sort[q]][p->trial[q]]);
+
+            head = h > head ? h : head;
+        }
+        p->head[t] = head;
+        if (p->fixed[t] < 0)
+            count[p->sort[t]]++;
+    }
+    p->first[0] = 0;
+    for (unsigned k = 0; k < p->nsorts; k++) {
+        p->first[k + 1] = p->first[k] + count[k];
+        count[k] = p->first[k];
+    }
+    for (uint32_t t = 0; t < n; t++) {
+        p->key[t] += p->head[t];
+        if (p->fixed[t] < 0)
+            p->order[count[p->sort[t]]++] = t;
+    }
+    for (unsigned k = 0; k < p->nsorts; k++)
+        plan_sort_range(p, p->order + p->first[k],
+                        p->first[k + 1] - p->first[k]);
+}
+
+/* --- area ------------------------------------------------------------------*/
+
+/* Of two types, exactly: everything that can starts on type 1 and moves to type 0,
+ * what loses least first, until both are done at the same time. */
+static void plan_area_two(struct heddle_plan *p, unsigned home,
+                          double share[][HEDDLE_PLAN_TYPES])
+{
+    double load[2] = {0, 0};
+    bool done[HEDDLE_PLAN_SORTS] = {false};
+
+    for (unsigned k = 0; k < p->nsorts; k++) {
+        const double n = p->first[k + 1] - p->first[k];
+        unsigned r = p->ns[k][1] < INFINITY;
+
+        done[k] = k == home || !(p->ns[k][0] < INFINITY) || r == 0 || n == 0;
+        r = k == home ? p->fast[k] : r;
+        share[k][r] = 1;
+        load[r] += n * p->ns[k][r] / p->nworkers[r];
+    }
+    for (;;) {
+        unsigned best = p->nsorts;
+        double least = INFINITY, a, b, part;
+
+        for (unsigned k = 0; k < p->nsorts; k++)
+            if (!done[k] && p->ns[k][0] / p->ns[k][1] < least) {
+                least = p->ns[k][0] / p->ns[k][1];
+                best = k;
+            }
+        if (best == p->nsorts || load[0] >= load[1])
+            return;
+        done[best] = true;
+        a = (p->first[best + 1] - p->first[best]) * p->ns[best][0] /
+            p->nworkers[0];
+        b = (p->first[best + 1] - p->first[best]) * p->ns[best][1] /
+            p->nworkers[1];
+        part = (load[1] - load[0]) / (a + b);
+        part = part > 1 ? 1 : part;
+        share[best][0] = part;
+        share[best][1] = 1 - part;
+        load[0] += part * a;
+        load[1] -= part * b;
+    }
+}
+
+/* The best response to prices: each sort wholly on its cheapest type. Weights move
+ * towards loaded types; the average of the responses is near the optimum. */
+static void plan_area(struct heddle_plan *p, unsigned home,
+                      double share[][HEDDLE_PLAN_TYPES])
+{
+    enum { ROUNDS = 200 };
+    double price[HEDDLE_PLAN_TYPES], load[HEDDLE_PLAN_TYPES], all = 0, step;
+
+    memset(share, 0, sizeof(p->share));
+    if (p->ntypes == 2 && p->nworkers[0] > 0 && p->nworkers[1] > 0) {
+        plan_area_two(p, home, share);
+        return;
+    }
+    for (unsigned r = 0; r < p->ntypes; r++) {
+        price[r] = p->nworkers[r] > 0 ? 1.0 / p->nworkers[r] : 0;
+        all += p->nworkers[r] > 0;
+    }
+    for (unsigned r = 0; r < p->ntypes; r++)
+        price[r] /= all;
+    for (int round = 1; round <= ROUNDS; round++) {
+        double sum = 0, most = 0;
+
+        memset(load, 0, sizeof(load));
+        for (unsigned k = 0; k < p->nsorts; k++) {
+            const double n = p->first[k + 1] - p->first[k];
+            unsigned best = p->fast[k];
+
+            for (unsigned r = 0; r < p->ntypes && k != home; r++)
+                if (p->nworkers[r] > 0 && p->ns[k][r] < INFINITY &&
+                    p->ns[k][r] * price[r] < p->ns[k][best] * price[best])
+                    best = r;
+            load[best] += n * p->ns[k][best] / p->nworkers[best];
+            for (unsigned r = 0; r < p->ntypes; r++)
+                share[k][r] += ((r == best) - share[k][r]) / round;
+        }
+        for (unsigned r = 0; r < p->ntypes; r++)
+            most = load[r] > most ? load[r] : most;
+        if (!(most > 0))
+            break;
+        step = 1.0 / sqrt(round);
+        for (unsigned r = 0; r < p->ntypes; r++) {
+            price[r] *= exp(step * load[r] / most);
+            sum += price[r] * p->nworkers[r];
+        }
+        for (unsigned r = 0; r < p->ntypes; r++)
+            price[r] /= sum;
+    }
+}
+
+/* --- a trial ---------------------------------------------------------------*/
+
+/* The first share[k][r] tasks of each sort to the slow types, slowest first. */
+static void plan_allocate(struct heddle_plan *p,
+                          double share[][HEDDLE_PLAN_TYPES])
+{
+    for (uint32_t t = 0; t < p->ntasks; t++)
+        p->trial[t] = p->fixed[t] >= 0 ? (uint8_t)p->fixed[t]
+                                       : (uint8_t)p->fast[p->sort[t]];
+    for (unsigned k = 0; k < p->nsorts; k++) {
+        const uint32_t n = p->first[k + 1] - p->first[k];
+        uint32_t at = 0;
+        double done = INFINITY;
+
+        for (unsigned turn = 0; turn < p->ntypes; turn++) {
+            unsigned r = p->fast[k];
+
+            for (unsigned q = 0; q < p->ntypes; q++) /* the next slowest */
+                if (p->ns[k][q] < done && p->ns[k][q] > p->ns[k][r])
+                    r = q;
+            done = p->ns[k][r];
+            if (r == p->fast[k])
+                break;
+            for (uint32_t i = 0; at < n && i < (uint32_t)(share[k][r] * n + 0.5);
+                 i++)
+                p->trial[p->order[p->first[k] + at++]] = (uint8_t)r;
+        }
+    }
+}
+
+/* A heap of tasks: the greatest key first, then the earlier task. */
+static inline bool plan_above(const double *key, uint32_t a, uint32_t b)
+{
+    return key[a] != key[b] ? key[a] > key[b] : a < b;
+}
+
+static inline void plan_heap_push(uint32_t *h, uint32_t *n, const double *key,
+                                  uint32_t x)
+{
+    uint32_t i = (*n)++;
+
+    while (i > 0 && plan_above(key, x, h[(i - 1) / 2])) {
+        h[i] = h[(i - 1) / 2];
+        i = (i - 1) / 2;
+    }
+    h[i] = x;
+}
+
+static inline uint32_t plan_heap_pop(uint32_t *h, uint32_t *n,
+                                     const double *key)
+{
+    const uint32_t top = h[0], last = --*n, x = h[last];
+    uint32_t i = 0;
+
+    for (uint32_t k; (k = 2 * i + 1) < last; i = k) {
+        if (k + 1 < last && plan_above(key, h[k + 1], h[k]))
+            k++;
+        if (!plan_above(key, h[k], x))
+            break;
+        h[i] = h[k];
+    }
+    h[i] = x;
+    return top;
+}
+
+struct plan_sim {
+    uint32_t *heap[HEDDLE_PLAN_TYPES]; /* ready tasks by rank */
+    uint32_t nheap[HEDDLE_PLAN_TYPES];
+    int64_t nidle[HEDDLE_PLAN_TYPES];
+    uint32_t nrun; /* in p->run, by -until */
+};
+
+/* What runs and what is ready at the beginning. */
+static void plan_begin(struct heddle_plan *p, struct plan_sim *s)
+{
+    uint32_t count[HEDDLE_PLAN_TYPES] = {0}, at = 0;
+
+    memset(s, 0, sizeof(*s));
+    for (uint32_t t = 0; t < p->ntasks; t++)
+        count[p->trial[t]]++;
+    for (unsigned r = 0; r < p->ntypes; r++) {
+        s->heap[r] = p->heap + at;
+        at += count[r];
+        s->nidle[r] = p->nworkers[r];
+    }
+    for (uint32_t t = 0; t < p->ntasks; t++) {
+        const unsigned r = p->trial[t];
+
+        p->wait[t] = p->pred_end[t + 1] - p->pred_end[t];
+        if (p->left[t] >= 0) {
+            p->until[t] = -p->left[t];
+            plan_heap_push(p->run, &s->nrun, p->until, t);
+            s->nidle[r]--;
+        } else if (p->wait[t] == 0) {
+            plan_heap_push(s->heap[r], &s->nheap[r], p->key, t);
+        }
+    }
+}
+
+/* The length of the list schedule of `trial`; it stops when it is not shorter than
+ * `limit`. */
+static double plan_simulate(struct heddle_plan *p, double limit)
+{
+    struct plan_sim s;
+    double now = 0;
+
+    plan_ranks(p, p->trial, p->key);
+    plan_begin(p, &s);
+    for (;;) {
+        uint32_t t;
+
+        for (unsigned r = 0; r < p->ntypes; r++)
+            while (s.nidle[r] > 0 && s.nheap[r] > 0) {
+                t = plan_heap_pop(s.heap[r], &s.nheap[r], p->key);
+                if (now + p->key[t] >= limit)
+                    return INFINITY; /* the way behind it is too long */
+                p->until[t] = -(now + p->ns[p->sort[t]][r]);
+                plan_heap_push(p->run, &s.nrun, p->until, t);
+                s.nidle[r]--;
+            }
+        if (s.nrun == 0)
+            return now;
+        t = plan_heap_pop(p->run, &s.nrun, p->until);
+        now = -p->until[t];
+        s.nidle[p->trial[t]]++;
+        for (uint32_t i = p->succ_end[t]; i < p->succ_end[t + 1]; i++) {
+            const uint32_t q = p->succ[i];
+
+            if (--p->wait[q] == 0 && p->left[q] < 0)
+                plan_heap_push(s.heap[p->trial[q]], &s.nheap[p->trial[q]],
+                               p->key, q);
+        }
+    }
+}
+
+/* --- search ----------------------------------------------------------------*/
+
+/* Tries shares; true: they are the best so far and are kept. */
+static bool plan_try(struct heddle_plan *p, double share[][HEDDLE_PLAN_TYPES])
+{
+    double length;
+
+    p->ntrials++;
+    plan_allocate(p, share);
+    length = plan_simulate(p, p->length);
+    if (!(length < p->length))
+        return false;
+    p->length = length;
+    memcpy(p->type, p->trial, p->ntasks * sizeof(*p->type));
+    memcpy(p->rank, p->key, p->ntasks * sizeof(*p->rank));
+    if (share != p->share)
+        memcpy(p->share, share, sizeof(p->share));
+    return true;
+}
+
+/* The sort that lies on the longest paths most of all: sent away, it delays
+ * everything. */
+static unsigned plan_critical(const struct heddle_plan *p)
+{
+    double most = -1;
+    unsigned best = p->nsorts;
+
+    for (unsigned k = 0; k < p->nsorts; k++) {
+        const uint32_t n = p->first[k + 1] - p->first[k];
+        double sum = 0;
+
+        for (uint32_t i = p->first[k]; i < p->first[k + 1]; i++)
+            sum += p->key[p->order[i]];
+        if (n > 0 && sum / n > most) {
+            most = sum / n;
+            best = k;
+        }
+    }
+    return best;
+}
+
+/* The solution of the area bound with the sort `home` at home, scaled. */
+static void plan_scale(struct heddle_plan *p, unsigned home,
+                       const double *scale, unsigned n, unsigned trials)
+{
+    double area[HEDDLE_PLAN_SORTS][HEDDLE_PLAN_TYPES];
+    double share[HEDDLE_PLAN_SORTS][HEDDLE_PLAN_TYPES];
+
+    plan_area(p, home, area);
+    for (unsigned i = 0; i < n && p->ntrials < trials; i++) {
+        for (unsigned k = 0; k < p->nsorts; k++)
+            for (unsigned r = 0; r < p->ntypes; r++)
+                share[k][r] = area[k][r] * scale[i];
+        plan_try(p, share);
+    }
+}
+
+/* Sorts that the bound would send away may be those everything waits for: tries to
+ * keep each of them at home, the rarest first. */
+static void plan_keep(struct heddle_plan *p, unsigned trials)
+{
+    double share[HEDDLE_PLAN_SORTS][HEDDLE_PLAN_TYPES];
+    uint32_t done = 0;
+
+    for (;;) {
+        unsigned best = p->nsorts;
+        uint32_t least = UINT32_MAX;
+
+        for (unsigned k = 0; k < p->nsorts; k++) {
+            const uint32_t n = p->first[k + 1] - p->first[k];
+
+            if (n > done && n < least && p->share[k][p->fast[k]] < 1) {
+                least = n;
+                best = k;
+            }
+        }
+        if (best == p->nsorts || p->ntrials >= trials)
+            return;
+        done = least;
+        memcpy(share, p->share, sizeof(share));
+        memset(share[best], 0, sizeof(share[best]));
+        for (unsigned r = 0; r < p->ntypes; r++)
+            if (r != p->fast[best] && p->share[best][r] > 0) {
+                plan_try(p, share);
+                break;
+            }
+    }
+}
+
+/* One share up or down by a part of what its type can do in the whole time; as
+ * long as that helps, again and twice as far. */
+static bool plan_move(struct heddle_plan *p, unsigned k, unsigned r,
+                      double part, unsigned trials)
+{
+    double share[HEDDLE_PLAN_SORTS][HEDDLE_PLAN_TYPES];
+    const double n = p->first[k + 1] - p->first[k];
+    bool any = false;
+
+    if (r == p->fast[k] || !(n > 0) || !(p->ns[k][r] < INFINITY))
+        return false;
+    for (;;) {
+        const double old = p->share[k][r];
+        double to = old + part * p->length * p->nworkers[r] / (n * p->ns[k][r]);
+
+        to = to < 0 ? 0 : to > 1 ? 1 : to;
+        if (fabs(to - old) * n < 0.5 || p->ntrials >= trials)
+            return any;
+        memcpy(share, p->share, sizeof(share));
+        share[k][r] = to;
+        if (!plan_try(p, share))
+            return any;
+        any = true;
+        part *= 2;
+    }
+}
+
+static void plan_refine(struct heddle_plan *p, unsigned trials)
+{
+    double part = 0.12;
+    bool any = true;
+
+    while (p->ntrials < trials && (any || part > 0.01)) {
+        if (!any)
+            part /= 2;
+        any = false;
+        for (unsigned k = 0; k < p->nsorts; k++)
+            for (unsigned r = 0; r < p->ntypes; r++) {
+                if (plan_move(p, k, r, part, trials) ||
+                    plan_move(p, k, r, -part, trials))
+                    any = true;
+            }
+    }
+}
+
+bool heddle_plan_make(struct heddle_plan *p, unsigned trials)
+{
+    static const double with[] = {0, 0.9, 0.7, 0.45}, without[] = {0.9, 0.5};
+    unsigned critical;
+
+    trials = trials > 0 ? trials : 1;
+    p->length = INFINITY;
+    p->ntrials = 0;
+    plan_fastest(p);
+    for (unsigned k = 0; k < p->nsorts; k++)
+        if (!(p->ns[k][p->fast[k]] < INFINITY))
+            return false;
+    plan_successors(p);
+    plan_slack(p);
+    critical = plan_critical(p);
+    plan_scale(p, critical, with, 4, trials);
+    plan_scale(p, p->nsorts, without, 2, trials);
+    plan_keep(p, trials);
+    plan_refine(p, trials);
+    return p->length < INFINITY;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef HEDDLE_SCHED_POOL_H
+#define HEDDLE_SCHED_POOL_H
+
+/*
+ * The pool: ready tasks that are not placed yet. A worker that is free looks
+ * through it and takes what suits it best.
+ *
+ * Buckets  tasks of one sort, in bins by rank on a logarithmic scale; a bin is a
+ *          heap. So the first of a bucket is found at once, and so is the first
+ *          one whose rank is below a limit: one that has time. When there are
+ *          more sorts than buckets, a sort shares one with a sort that can run on
+ *          the same classes and has similar relations of costs.
+ * Forced   a heap per class: tasks that must be measured there, or that found no
+ *          bucket.
+ * Plain    without classes: one heap by priority.
+ *
+ * Threads  as in win.h; the functions below are called with its lock.
+ */
+#include "sched/win.h"
+
+enum {
+    HEDDLE_POOL_NEAR = 6, /* tasks that are compared by where their data are */
+    HEDDLE_POOL_TYPES = 16, /* more are refused */
+    HEDDLE_POOL_BUCKETS = 64,
+    HEDDLE_POOL_BINS = 512, /* 16 per factor of two, from 2^10 ns */
+};
+
+struct heddle_pool_bucket {
+    struct heddle_heap bin[HEDDLE_POOL_BINS];
+    uint64_t map[HEDDLE_POOL_BINS / 64]; /* bins in use */
+    size_t count;
+    uint64_t nlive;  /* submitted and not popped, of all its sorts */
+    uint64_t mask;   /* classes that can run them */
+    struct heddle_win_sort *like; /* the first sort in it */
+};
+
+struct heddle_sched_pool {
+    struct heddle_win win;
+    struct heddle_pool_bucket *bucket[HEDDLE_POOL_BUCKETS];
+    unsigned nbuckets;
+    struct heddle_heap *forced; /* per class */
+    struct heddle_heap plain;
+    uint32_t pushes;
+    size_t count; /* in buckets */
+    double nworkers[HEDDLE_POOL_TYPES]; /* of classes that are not lost */
+};
+
+/* What a policy knows of a bucket when it decides. */
+struct heddle_pool_times {
+    double ns[HEDDLE_POOL_TYPES];
+    unsigned fast;  /* the type with the least */
+    bool is_known;  /* on some type */
+};
+
+heddle_status heddle_sched_pool_init(struct heddle_sched_pool *p,
+                               const struct heddle_sched_env *env);
+void heddle_sched_pool_fini(struct heddle_sched_pool *p);
+
+/* Without the lock: submitted() up to there. Returns with the lock. */
+struct heddle_win_rec *
+heddle_pool_submitted(struct heddle_sched_pool *p, struct heddle_sched_task *t,
+                      struct heddle_sched_task *const *pred, unsigned npred);
+
+/* Without the lock: all of push(). */
+void heddle_pool_push(struct heddle_sched_pool *p, struct heddle_sched_task *t);
+
+/* Without the lock: all of pop() but the choice, which is `pick`: a task taken out
+ * of a bucket with heddle_pool_take(), or NULL. */
+typedef struct heddle_sched_task *(*heddle_pool_pick)(struct heddle_sched_pool *p,
+                                                      unsigned worker,
+                                                      double now);
+struct heddle_sched_task *heddle_pool_pop(struct heddle_sched_pool *p,
+                                          unsigned worker,
+                                          heddle_pool_pick pick);
+
+/* Without the lock: all of lost(). */
+struct heddle_sched_task *heddle_pool_lost(struct heddle_sched_pool *p, unsigned cls);
+
+/* The bin of the first task of a bucket; of the first with rank <= limit. -1:
+ * none. bin[i].root is the task. */
+int heddle_pool_first(const struct heddle_sched_pool *p,
+                      const struct heddle_pool_bucket *b);
+int heddle_pool_below(const struct heddle_sched_pool *p,
+                      const struct heddle_pool_bucket *b, double limit);
+struct heddle_sched_task *heddle_pool_take(struct heddle_sched_pool *p,
+                                           struct heddle_pool_bucket *b,
+                                           int bin);
+void heddle_pool_put(struct heddle_sched_pool *p, struct heddle_sched_task *t);
+
+/* A task's cost on a class, from its record. */
+static inline double heddle_pool_ns(const struct heddle_sched_pool *p,
+                                    const struct heddle_sched_task *t,
+                                    unsigned cls)
+{
+    const struct heddle_win_rec *r = heddle_win_rec(&p->win, t);
+
+    return heddle_win_sort_ns(&p->win, r->sort, cls);
+}
+
+#endif /* HEDDLE_SCHED_POOL_H */
