@@ -31,9 +31,11 @@
 #define EXPERTS    (144 + HEDDLE_BOUND_TYPES_MAX)
 #define PLAN_BYTES ((size_t)512 << 20) /* of all plans together */
 #define POOL_STEPS ((size_t)96 << 20)  /* positions of all paths together */
-/* Iterations after which a gap means that too many paths matter. */
-#define SINGLE_PATHS 80
-#define NEAR         1e-9
+/* So many iterations must shrink the gap by this factor, or too many paths
+ * matter and soft.c is the better way. */
+#define PATIENCE 40
+#define PROGRESS 0.6
+#define NEAR     1e-9
 
 struct path {
     uint32_t *pos, *step; /* step: indices into pred, len - 1 of them */
@@ -394,6 +396,7 @@ static uint64_t half_time(uint64_t deadline)
 static heddle_status loop(struct mixed *x, struct heddle_bound_effort *effort)
 {
     const uint64_t end = half_time(effort->deadline);
+    double gap_then = INFINITY;
     uint32_t i = 0;
     bool moved = true;
 
@@ -404,7 +407,11 @@ static heddle_status loop(struct mixed *x, struct heddle_bound_effort *effort)
         if (end != 0 && heddle_clock_ns() >= end)
             break;
         HEDDLE_TRY(iterate(x, &moved));
-        i++;
+        if (++i % PATIENCE == 0) {
+            if (x->upper - x->lower > PROGRESS * gap_then)
+                break;
+            gap_then = x->upper - x->lower;
+        }
     }
     effort->iterations = i;
     return HEDDLE_OK;
@@ -468,7 +475,6 @@ heddle_status heddle_bound_mixed(const struct heddle_bound_dag *d,
     x->work.alloc = m->alloc;
     x->scale = *value;
     x->upper = INFINITY;
-    effort->iterations = iterations < SINGLE_PATHS ? iterations : SINGLE_PATHS;
     st = get_memory(x, effort->iterations);
     if (st == HEDDLE_OK)
         st = start(x, sol);

@@ -323,8 +323,8 @@ struct heddle_ctx {
     struct heddle_mutex lock; /* kernels, error */
     struct heddle_kinfo *kernels;
     uint32_t nkernels;
-    struct heddle_kinfo join, combine, release, grant,
-        notice;                /* hidden tasks */
+    struct heddle_kinfo join, combine, release, grant, notice,
+        advice;                /* hidden tasks */
     struct heddle_error error; /* the first failure since the last wait */
     heddle_status waited;      /* what the next wait returns */
     char untold[320];          /* the latest sentence, until it is reported */
@@ -399,6 +399,8 @@ void heddle_dev_settle(struct worker *w, struct heddle_sched_task *t,
 struct heddle_sched_task *heddle_dev_pop(struct worker *w);
 /* Tasks are on devices, or data on their way. */
 bool heddle_dev_is_busy(heddle_ctx *ctx);
+/* Does what an advice says; arg as in heddle_handle_advise(). */
+void heddle_dev_advise(heddle_ctx *ctx, heddle_handle *h, uintptr_t arg);
 /* Virtual time: the loop of every wait, and one step of it. */
 bool heddle_dev_is_virtual(const heddle_ctx *ctx);
 bool heddle_dev_loop(struct worker *w, bool (*stop)(void *), void *arg,

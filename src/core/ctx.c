@@ -26,6 +26,7 @@ static const heddle_kernel hidden_combine = {.name = "(combine)"};
 static const heddle_kernel hidden_release = {.name = "(release)"};
 static const heddle_kernel hidden_grant = {.name = "(acquire)"};
 static const heddle_kernel hidden_notice = {.name = "(event)"};
+static const heddle_kernel hidden_advice = {.name = "(advice)"};
 
 static void ctx_hidden(heddle_ctx *ctx, struct heddle_kinfo *i,
                        const heddle_kernel *k)
@@ -294,6 +295,8 @@ static void ctx_configure(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
     ctx_hidden(ctx, &ctx->release, &hidden_release);
     ctx_hidden(ctx, &ctx->grant, &hidden_grant);
     ctx_hidden(ctx, &ctx->notice, &hidden_notice);
+    ctx_hidden(ctx, &ctx->advice, &hidden_advice);
+    ctx->advice.mode[0] = HEDDLE_R;
 }
 
 /* Is every field in its range? `from` says where the values come from. */

@@ -201,6 +201,72 @@ static heddle_status dev_open_disk(struct heddle_devs *d,
     return HEDDLE_OK;
 }
 
+/* --- injected failures ---------------------------------------------------------- */
+
+/* In virtual time they are the simulator's business. Real devices fail by our own
+ * hand: "kernel CLASS nth N", "copy|alloc MEMORY nth N", "lose CLASS nth N" (at its
+ * Nth launch). */
+static bool fault_parse(struct heddle_devs *d, const char *words,
+                        struct heddle_fault *f)
+{
+    static const char *const kinds[] = {"kernel", "copy", "alloc", "lose"};
+    char kind[16], where[32];
+    unsigned long long nth;
+    bool is_node;
+
+    if (sscanf(words, " %15s %31s nth %llu", kind, where, &nth) != 3 ||
+        nth == 0)
+        return false;
+    for (unsigned k = 0; k < 4; k++) {
+        if (strcmp(kind, kinds[k]) != 0)
+            continue;
+        f->kind = (enum heddle_fault_kind)k;
+        f->nth = nth;
+        is_node = f->kind == HEDDLE_FAULT_COPY || f->kind == HEDDLE_FAULT_ALLOC;
+        for (unsigned i = 0; i < (is_node ? d->nnodes : d->ncls); i++)
+            if (strcmp(where, is_node ? d->node_name[i] : d->cls[i].name) ==
+                0) {
+                f->where = i;
+                return true;
+            }
+    }
+    return false;
+}
+
+static heddle_status dev_open_faults(struct heddle_devs *d,
+                                     const struct heddle_ctx_opts *o, char *why,
+                                     size_t cap)
+{
+    char text[1024];
+    char *rest = NULL;
+    unsigned n = 1;
+
+    if (o->faults == NULL || o->faults[0] == '\0')
+        return HEDDLE_OK;
+    if (strlen(o->faults) >= sizeof(text))
+        return dev_refuse(HEDDLE_EINVAL, why, cap,
+                          "the list of faults is too long");
+    snprintf(text, sizeof(text), "%s", o->faults);
+    for (const char *p = text; *p != '\0'; p++)
+        n += *p == ';';
+    if (!d->is_virtual) {
+        d->fault = heddle_zalloc(&d->ctx->alloc, n, sizeof(*d->fault));
+        if (d->fault == NULL)
+            return HEDDLE_ENOMEM;
+        d->nfaults = n;
+    }
+    n = 0;
+    for (char *p = strtok_r(text, ";", &rest); p != NULL;
+         p = strtok_r(NULL, ";", &rest)) {
+        if (d->is_virtual)
+            HEDDLE_TRY(heddle_plat_add_fault(d->plat, p, why, cap));
+        else if (!fault_parse(d, p, &d->fault[n++]))
+            return dev_refuse(HEDDLE_EINVAL, why, cap,
+                              "'%.60s' is no fault of this context", p);
+    }
+    return HEDDLE_OK;
+}
+
 /* --- virtual time ---------------------------------------------------------------- */
 
 static heddle_status dev_open_classes(struct heddle_devs *d, char *why,
@@ -236,6 +302,7 @@ static heddle_status dev_open_virtual(struct heddle_devs *d,
         return dev_refuse(HEDDLE_EFORMAT, why, cap,
                           "%s: more than %d classes or %d memories", o->machine,
                           DEV_CLASSES, HEDDLE_MEM_NODES);
+    HEDDLE_TRY(dev_open_faults(d, o, why, cap));
     HEDDLE_TRY(heddle_sim_create(&d->ctx->alloc, d->plat, d->executes, &d->sim));
     d->nnodes = 0;
     for (unsigned i = 0; i < d->plat->nnodes; i++) {
@@ -257,34 +324,6 @@ static void dev_drop_nodes(struct heddle_devs *d)
     while (d->nnodes > 1 && d->node[d->nnodes - 1].dev == NULL &&
            d->is_virtual)
         d->nnodes--;
-}
-
-/* --- injected failures ---------------------------------------------------------- */
-
-static heddle_status dev_open_faults(struct heddle_devs *d,
-                                     const struct heddle_ctx_opts *o, char *why,
-                                     size_t cap)
-{
-    char text[1024];
-    char *rest = NULL;
-
-    if (o->faults != NULL && o->faults[0] != '\0') {
-        if (d->plat == NULL)
-            return dev_refuse(HEDDLE_EINVAL, why, cap,
-                              "faults need a machine file");
-        if (strlen(o->faults) >= sizeof(text))
-            return dev_refuse(HEDDLE_EINVAL, why, cap,
-                              "the list of faults is too long");
-        snprintf(text, sizeof(text), "%s", o->faults);
-        for (char *p = strtok_r(text, ";", &rest); p != NULL;
-             p = strtok_r(NULL, ";", &rest))
-            HEDDLE_TRY(heddle_plat_add_fault(d->plat, p, why, cap));
-    }
-    if (d->plat != NULL) {
-        d->fault = d->plat->fault;
-        d->nfaults = d->plat->nfaults;
-    }
-    return HEDDLE_OK;
 }
 
 /* --- the whole -------------------------------------------------------------------- */
@@ -325,9 +364,9 @@ heddle_status heddle_dev_open(heddle_ctx *ctx, const struct heddle_ctx_opts *o,
             st = dev_check_list(d, o->devices, why, cap);
         if (st == HEDDLE_OK)
             st = dev_open_disk(d, o, why, cap);
+        if (st == HEDDLE_OK)
+            st = dev_open_faults(d, o, why, cap);
     }
-    if (st == HEDDLE_OK)
-        st = dev_open_faults(d, o, why, cap);
     dev_drop_nodes(d);
     if (st == HEDDLE_OK && d->ncls == 1 && d->nnodes == 1 && !d->is_virtual)
         heddle_dev_close(ctx); /* nothing but cores */
@@ -404,6 +443,13 @@ static double dev_link_ns(void *user, unsigned from, unsigned to,
     return heddle_perf_link_predict(d->link[from][to], bytes).ns;
 }
 
+static void dev_lose_node(struct heddle_devs *d, unsigned node)
+{
+    for (unsigned c = 0; c < d->ncls; c++)
+        if (d->cls[c].node == node && d->cls[c].dev != NULL)
+            heddle_dev_lose(d, c);
+}
+
 /* A transfer ended: the log, and the model of the link. */
 static void dev_moved(void *user, const heddle_handle *unit, unsigned from,
                       unsigned to, uint64_t bytes, enum heddle_mem_reason why,
@@ -418,6 +464,8 @@ static void dev_moved(void *user, const heddle_handle *unit, unsigned from,
     heddle_ctx *ctx = d->ctx;
     const uint64_t ns = op->end_ns - op->begin_ns;
 
+    if (st == HEDDLE_EDEV)
+        dev_lose_node(d, from != 0 ? from : to);
     if (st != HEDDLE_OK || op->end_ns == 0)
         return;
     if (!d->is_virtual && d->link[from][to] != NULL && ns > 0)
@@ -491,39 +539,6 @@ static void dev_start_links(struct heddle_devs *d)
                 d->link[a][b] = NULL; /* costs time only */
 }
 
-static void dev_alarm(struct heddle_op *op, heddle_status st)
-{
-    struct dev_alarm *a = (struct dev_alarm *)(void *)op;
-
-    (void)st;
-    if (a->fault->kind == HEDDLE_FAULT_SLOW) {
-        heddle_sim_slow_down(a->d->sim, a->fault->where, a->fault->factor);
-    } else {
-        heddle_sim_lose(a->d->sim, a->fault->where);
-        heddle_dev_lose(a->d, a->fault->where);
-    }
-}
-
-static heddle_status dev_start_alarms(struct heddle_devs *d)
-{
-    if (d->nfaults == 0)
-        return HEDDLE_OK;
-    d->alarm = heddle_zalloc(&d->ctx->alloc, d->nfaults, sizeof(*d->alarm));
-    if (d->alarm == NULL)
-        return HEDDLE_ENOMEM;
-    for (unsigned i = 0; i < d->nfaults; i++) {
-        struct dev_alarm *a = &d->alarm[i];
-
-        a->op.done = dev_alarm;
-        a->d = d;
-        a->fault = &d->fault[i];
-        if (a->fault->kind == HEDDLE_FAULT_SLOW ||
-            a->fault->kind == HEDDLE_FAULT_LOSE)
-            heddle_sim_after(d->sim, a->fault->at_ns, &a->op);
-    }
-    return HEDDLE_OK;
-}
-
 heddle_status heddle_dev_start(heddle_ctx *ctx)
 {
     struct heddle_devs *d = ctx->dev;
@@ -547,7 +562,6 @@ heddle_status heddle_dev_start(heddle_ctx *ctx)
     dev_define(d);
     dev_start_links(d);
     HEDDLE_TRY(heddle_mem_create(&o, &d->mem));
-    HEDDLE_TRY(dev_start_alarms(d));
     ctx->reg.forget = dev_forget;
     return HEDDLE_OK;
 }
@@ -575,7 +589,7 @@ void heddle_dev_close(heddle_ctx *ctx)
     heddle_sim_destroy(d->sim);
     heddle_plat_destroy(d->plat);
     heddle_map_fini(&d->notes);
-    heddle_free(a, d->alarm, d->nfaults * sizeof(*d->alarm));
+    heddle_free(a, d->fault, d->nfaults * sizeof(*d->fault));
     heddle_free(a, d->class_of, d->nsched * sizeof(*d->class_of));
     heddle_free(a, d->worker, d->nsched * sizeof(*d->worker));
     heddle_free(a, d, sizeof(*d));

@@ -121,13 +121,8 @@ struct heddle_devs {
     struct heddle_perf_link *link[HEDDLE_MEM_NODES][HEDDLE_MEM_NODES];
     bool has_budget; /* some node is limited: next uses matter */
 
-    struct heddle_fault *fault;
+    struct heddle_fault *fault; /* real time: injected by hand */
     unsigned nfaults;
-    struct dev_alarm {
-        struct heddle_op op; /* first */
-        struct heddle_devs *d;
-        const struct heddle_fault *fault;
-    } *alarm; /* faults that happen at a time */
     uint64_t node_copies[HEDDLE_MEM_NODES], node_allocs[HEDDLE_MEM_NODES];
     _Atomic uint32_t nlost; /* classes */
     _Atomic uint32_t lost_units;

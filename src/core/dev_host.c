@@ -161,6 +161,13 @@ static void host_explain(struct dev_task *dt, struct exec_slow *s)
     else
         snprintf(s->message, sizeof(s->message),
                  "no room on the host for its operands");
+    if (dt->ctx->dev->disk != NULL && dt->status == HEDDLE_ENOMEM) {
+        struct heddle_dev *disk = dt->ctx->dev->disk;
+        const char *why = heddle_dev_base(disk)->driver->error(disk);
+
+        if (why[0] != '\0')
+            snprintf(s->message, sizeof(s->message), "%s", why);
+    }
 }
 
 bool heddle_dev_supply_host(struct worker *w, struct heddle_sched_task *t,
@@ -173,6 +180,11 @@ bool heddle_dev_supply_host(struct worker *w, struct heddle_sched_task *t,
     if (dt == NULL) {
         if (!host_is_concerned(x))
             return true;
+        x->slow = &s;
+        st = heddle_slow_may_start(x, ext);
+        x->slow = NULL;
+        if (st != HEDDLE_OK)
+            return true; /* it needs no data to end, slow_body() sees to it */
         dt = host_request(w, t, x);
         if (dt == NULL || !heddle_dev_fill(dt, 0))
             st = HEDDLE_ENOMEM;
@@ -188,7 +200,14 @@ bool heddle_dev_supply_host(struct worker *w, struct heddle_sched_task *t,
         st = dt->status;
         if (st == HEDDLE_OK)
             return true;
-        host_explain(dt, &s);
+        if (dt->req.culprit != NULL &&
+            heddle_load_acq(&dt->req.culprit->mark) != 0) {
+            st = HEDDLE_ECANCELED; /* its writer failed, or it went with a
+                                      device, and that was said */
+            s.is_skipped = true;
+        } else {
+            host_explain(dt, &s);
+        }
     }
     host_refuse(w, x, &s, st);
     return false;
@@ -216,7 +235,8 @@ bool heddle_dev_supply_hidden(struct worker *w, struct heddle_cell *c)
     enum heddle_mode mode = HEDDLE_RW;
 
     if (c->sched.link[1] != NULL || (c->flags & TASK_NOPS) == 0 ||
-        !heddle_mem_concerns(c->op[0]) || c->kinfo == &ctx->notice)
+        !heddle_mem_concerns(c->op[0]) || c->kinfo == &ctx->notice ||
+        c->kinfo == &ctx->advice)
         return true;
     heddle_slow_exec(w, c, heddle_cell_ext(ctx, c), &x);
     if (c->kinfo == &ctx->grant)
@@ -278,4 +298,55 @@ void heddle_dev_settle(struct worker *w, struct heddle_sched_task *t,
 bool heddle_dev_may_free(heddle_ctx *ctx, heddle_handle *h)
 {
     return heddle_mem_may_forget(ctx->dev->mem, h);
+}
+
+/* --- hints ------------------------------------------------------------------------- */
+
+enum { ADVICE_SHIFT = 8 };
+
+void heddle_dev_advise(heddle_ctx *ctx, heddle_handle *h, uintptr_t arg)
+{
+    struct heddle_mem *m = ctx->dev->mem;
+    const unsigned node = (unsigned)(arg >> ADVICE_SHIFT);
+
+    switch ((enum heddle_advice)(arg & 0xff)) {
+    case HEDDLE_PREFETCH: heddle_mem_prefetch(m, h, node); break;
+    case HEDDLE_WONT_USE: heddle_mem_wont_use(m, h); break;
+    case HEDDLE_EVICT: heddle_mem_evict(m, h); break;
+    case HEDDLE_PIN: heddle_mem_pin(m, h, node, true); break;
+    case HEDDLE_UNPIN: heddle_mem_pin(m, h, node, false); break;
+    }
+}
+
+heddle_status heddle_handle_advise(heddle_handle *h, enum heddle_advice advice,
+                                   unsigned memory)
+{
+    struct submission s = {0};
+    heddle_status st;
+    heddle_ctx *ctx;
+
+    HEDDLE_CHECK(h != NULL);
+    if (h->reg == NULL)
+        return HEDDLE_ESTATE;
+    ctx = h->reg->owner;
+    if (advice < HEDDLE_PREFETCH || advice > HEDDLE_UNPIN)
+        return heddle_fail(ctx, HEDDLE_EINVAL, "there is no advice %d",
+                           (int)advice);
+    if (memory >= (ctx->dev != NULL ? ctx->dev->nnodes : 1))
+        return heddle_fail(ctx, HEDDLE_EINVAL, "there is no memory %u", memory);
+    if (ctx->dev == NULL)
+        return HEDDLE_OK; /* everything is where it should be */
+    s.sub = &ctx->root;
+    s.domain = &ctx->root.domain;
+    s.kinfo = &ctx->advice;
+    HEDDLE_TRY(heddle_submit_lock(ctx));
+    st = heddle_submit_hidden(ctx, &s, h, HEDDLE_R,
+                              (void *)((uintptr_t)memory << ADVICE_SHIFT |
+                                       (uintptr_t)advice),
+                              NULL);
+    heddle_submit_unlock(ctx);
+    if (st != HEDDLE_OK)
+        return heddle_fail(ctx, HEDDLE_ENOMEM, "no memory for an advice");
+    heddle_submit_finish(ctx, &s);
+    return HEDDLE_OK;
 }

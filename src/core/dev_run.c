@@ -258,6 +258,8 @@ static void dev_end(struct dev_task *dt, heddle_status st)
 
     if (st > 0)
         st = HEDDLE_ETASK;
+    if (heddle_load_rlx(&d->cls[cls].is_lost) != 0)
+        st = HEDDLE_EDEV; /* whatever it did is out of reach */
     if (st == HEDDLE_OK) {
         if (dt->model != NULL && dt->op.end_ns > dt->op.begin_ns)
             heddle_perf_record(dt->model,
@@ -416,6 +418,8 @@ static void dev_launch(struct dev_task *dt)
         snprintf(dt->s.message, sizeof(dt->s.message), "injected failure");
         st = HEDDLE_ETASK;
     }
+    if (fault_hits(d, HEDDLE_FAULT_LOSE, dt->worker->cls, c->launches))
+        st = HEDDLE_EDEV;
     if (st == HEDDLE_OK)
         st = c->drv->launch(c->dev, &l, dt->worker->stream, &dt->op);
     if (st != HEDDLE_OK) {
@@ -445,7 +449,13 @@ static void dev_unable(struct dev_task *dt, heddle_status st)
         return;
     }
     if (st == HEDDLE_EDEV && u == NULL) {
-        dev_again(dt, st, false, false); /* the class is gone */
+        heddle_dev_lose(d, cls);
+        dev_again(dt, st, false, false);
+        return;
+    }
+    if (u != NULL && heddle_load_acq(&u->mark) != 0) {
+        dt->s.is_skipped = true; /* said already, see dev_host.c */
+        dev_finish(dt, HEDDLE_ECANCELED);
         return;
     }
     snprintf(dt->s.message, sizeof(dt->s.message),
@@ -622,7 +632,13 @@ void heddle_dev_lose(struct heddle_devs *d, unsigned cls)
         (void)heddle_fail(ctx, HEDDLE_EDEV,
                           "device %s was lost with the only copy of %s",
                           c->name, d->lost_name);
-    else if (lost > 1)
+    if (lost != 0) { /* the next wait says so */
+        heddle_mutex_lock(&ctx->lock);
+        if (ctx->waited == HEDDLE_OK)
+            ctx->waited = HEDDLE_EDEV;
+        heddle_mutex_unlock(&ctx->lock);
+    }
+    if (lost > 1)
         (void)heddle_fail(ctx, HEDDLE_EDEV,
                           "device %s was lost with the only copies of %s and "
                           "%u more",

@@ -11,14 +11,21 @@
 
 #include "core/core.h"
 
-/* The edges of a hidden task. A grant is an access like any other; the rest
- * waits for everything in the unit's own history and nothing else. */
+static bool hidden_is_access(const heddle_ctx *ctx,
+                             const struct heddle_kinfo *k)
+{
+    return k == &ctx->grant || k == &ctx->advice;
+}
+
+/* The edges of a hidden task. A grant is an access like any other, and so is an
+ * advice; the rest waits for everything in the unit's own history and nothing
+ * else. */
 static heddle_status hidden_collect(heddle_ctx *ctx, struct submission *s,
                                     struct heddle_access *acc, uint32_t *m_out)
 {
     struct heddle_slab *slab = &s->sub->slab;
 
-    if (s->kinfo == &ctx->grant) {
+    if (hidden_is_access(ctx, s->kinfo)) {
         HEDDLE_TRY(heddle_deps_prepare(s->domain, acc, 1, 0));
         *m_out = heddle_deps_collect(s->domain, acc, 1);
         return HEDDLE_OK;
@@ -70,7 +77,7 @@ heddle_status heddle_submit_hidden(heddle_ctx *ctx, struct submission *s,
         heddle_slab_untake(slab, c);
         return st;
     }
-    if (s->kinfo == &ctx->grant)
+    if (hidden_is_access(ctx, s->kinfo))
         heddle_deps_update(s->domain, &acc, 1, heddle_cell_ref(c));
     else if (unit != NULL)
         heddle_dep_write(acc.dep, heddle_cell_ref(c));

@@ -542,6 +542,12 @@ static bool slow_run_hidden(struct worker *w, struct heddle_cell *c,
             heddle_fail_task(&x, st);
         }
     }
+    if (c->kinfo == &ctx->advice) {
+        uintptr_t arg;
+
+        memcpy(&arg, c->arg, sizeof(arg));
+        heddle_dev_advise(ctx, unit, arg);
+    }
     if (c->kinfo == &ctx->notice)
         st = (heddle_status)heddle_load_acq(
             &(*(heddle_event **)(void *)c->arg)->first);

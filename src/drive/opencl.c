@@ -165,6 +165,7 @@ static void ocl_close(struct heddle_dev *dev)
         dev->spare = f->next;
         heddle_free(dev->env.alloc, f, sizeof(*f));
     }
+    heddle_free(dev->env.alloc, dev->spare_staging, dev->spare_staging_bytes);
     heddle_free(dev->env.alloc, dev, sizeof(*dev));
 }
 
@@ -313,7 +314,7 @@ void heddle_opencl_flight_put(struct heddle_opencl_flight *f)
         api->clReleaseEvent(f->last);
     if (f->end != NULL)
         api->clReleaseEvent(f->end);
-    heddle_free(dev->env.alloc, f->staging, f->staging_bytes);
+    heddle_opencl_copy_unstage(f);
     f->next = dev->spare;
     dev->spare = f;
 }
@@ -361,8 +362,8 @@ static heddle_status ocl_launch(struct heddle_dev *dev,
     if (err != CL_SUCCESS) {
         const heddle_status st = heddle_opencl_fail(dev, err, "mark a launch");
 
-        if (st != HEDDLE_EDEV && f->last != NULL)
-            heddle_opencl_wait(dev, f->last);
+        if (st != HEDDLE_EDEV && f->first != NULL)
+            heddle_opencl_wait(dev, f->last != NULL ? f->last : f->first);
         heddle_opencl_flight_put(f);
         return st;
     }

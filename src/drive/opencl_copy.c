@@ -18,9 +18,30 @@
 #include "drive/opencl_dev.h"
 #include "drive/runs.h"
 
+/* New memory costs more than the copy into it: this much is kept for the next. */
+#define KEEP_BYTES ((size_t)64 << 20)
+
 void heddle_opencl_copy_scatter(struct heddle_opencl_flight *f)
 {
     heddle_runs_scatter(&f->runs, f->staging, f->host);
+}
+
+void heddle_opencl_copy_unstage(struct heddle_opencl_flight *f)
+{
+    struct heddle_dev *dev = f->dev;
+
+    if (f->staging == NULL)
+        return;
+    if (f->staging_bytes <= KEEP_BYTES &&
+        f->staging_bytes > dev->spare_staging_bytes) {
+        heddle_free(dev->env.alloc, dev->spare_staging,
+                    dev->spare_staging_bytes);
+        dev->spare_staging = f->staging;
+        dev->spare_staging_bytes = f->staging_bytes;
+    } else {
+        heddle_free(dev->env.alloc, f->staging, f->staging_bytes);
+    }
+    f->staging = NULL;
 }
 
 /* Waits for a copy out and puts its bytes in place; it ends in progress(), like
@@ -34,8 +55,7 @@ static void copy_settle(struct heddle_opencl_flight *f)
         return;
     if (is_ok)
         heddle_opencl_copy_scatter(f);
-    heddle_free(dev->env.alloc, f->staging, f->staging_bytes);
-    f->staging = NULL;
+    heddle_opencl_copy_unstage(f);
     dev->nstaged--;
 }
 
@@ -106,8 +126,18 @@ static cl_int copy_box(struct heddle_opencl_flight *f,
 static heddle_status copy_stage(struct heddle_opencl_flight *f,
                                 const struct heddle_copy *c)
 {
-    f->staging_bytes = heddle_runs_bytes(&c->runs);
-    f->staging = heddle_alloc(f->dev->env.alloc, f->staging_bytes);
+    struct heddle_dev *dev = f->dev;
+    const size_t bytes = heddle_runs_bytes(&c->runs);
+
+    if (dev->spare_staging_bytes >= bytes) {
+        f->staging = dev->spare_staging;
+        f->staging_bytes = dev->spare_staging_bytes;
+        dev->spare_staging = NULL;
+        dev->spare_staging_bytes = 0;
+    } else {
+        f->staging = heddle_alloc(dev->env.alloc, bytes);
+        f->staging_bytes = bytes;
+    }
     if (f->staging == NULL)
         return HEDDLE_ENOMEM;
     if (c->kind == HEDDLE_COPY_IN)
@@ -128,7 +158,7 @@ static heddle_status copy_give(struct heddle_opencl_flight *f,
         HEDDLE_TRY(copy_stage(f, c));
     f->given_ns = heddle_opencl_now(dev);
     if (is_staged)
-        err = copy_line(f, c, f->staging, f->staging_bytes);
+        err = copy_line(f, c, f->staging, heddle_runs_bytes(&r));
     else if (r.ndim == 0)
         err = copy_line(f, c, c->host, r.run_bytes);
     else

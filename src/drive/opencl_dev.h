@@ -86,6 +86,8 @@ struct heddle_dev {
     size_t nstaged; /* copies in flight that have staging to be scattered */
     struct heddle_opencl_stream stream[HEDDLE_OPENCL_QUEUES];
     struct heddle_opencl_flight *spare;
+    void *spare_staging; /* the last one, when it is not too large */
+    size_t spare_staging_bytes;
     struct heddle_opencl_program *programs;
     char why[768];
 };
@@ -117,6 +119,8 @@ void heddle_opencl_flight_start(struct heddle_opencl_flight *f);
 heddle_status heddle_opencl_copy(struct heddle_dev *dev,
                                  const struct heddle_copy *c, unsigned stream,
                                  struct heddle_op *op);
+/* Takes the staging memory, if any, from an operation. */
+void heddle_opencl_copy_unstage(struct heddle_opencl_flight *f);
 /* Moves what was read into the staging memory to where it belongs. */
 void heddle_opencl_copy_scatter(struct heddle_opencl_flight *f);
 

@@ -87,7 +87,7 @@ static void destroy_classes(struct heddle_sim *s)
     for (unsigned i = 0; s->cls != NULL && i < s->plat->ncls; i++) {
         struct sim_class *c = &s->cls[i];
 
-        c->oldest = NULL;
+        c->own.head = c->incoming.head = NULL;
         heddle_sim_flush(s, c);
         heddle_free(&s->alloc, c->stream,
                     (s->plat->cls[i].nworkers + 1u) * sizeof(*c->stream));
@@ -315,8 +315,8 @@ static heddle_status sim_copy(struct heddle_dev *dev,
     j->cls = dev->cls;
     j->stream = stream;
     j->link = link;
-    j->from = from;
-    j->to = to;
+    if (c->kind == HEDDLE_COPY_PEER)
+        j->peer_cls = c->peer->cls;
     j->bytes = heddle_runs_bytes(&c->runs);
     j->copy = *c;
     j->st = copy_fault(s, from, to) ? HEDDLE_EIO : HEDDLE_OK;
@@ -337,8 +337,8 @@ static bool sim_can_peer(struct heddle_dev *dev, struct heddle_dev *to)
 }
 
 static heddle_status sim_launch(struct heddle_dev *dev,
-                                const struct heddle_dev_launch *l, unsigned stream,
-                                struct heddle_op *op)
+                                const struct heddle_dev_launch *l,
+                                unsigned stream, struct heddle_op *op)
 {
     struct heddle_sim *s = dev->s;
     struct sim_job *j;

@@ -37,6 +37,13 @@ enum sim_state {
     SIM_DYING    /* the device was lost */
 };
 
+/* A job's place among those that may use a device's memory. */
+struct sim_pin {
+    struct sim_pin *prev, *next;
+    struct sim_job *job;
+    uint64_t number; /* order in which the device got it */
+};
+
 struct sim_job {
     uint64_t seq; /* of its event */
     uint64_t begin;
@@ -44,21 +51,20 @@ struct sim_job {
     enum sim_kind kind;
     enum sim_state state;
     heddle_status st;
-    struct sim_job *next; /* in its stream, its link or the free list */
-    struct sim_job *dev_prev, *dev_next; /* all of a device, oldest first */
-    struct sim_job *waiters;             /* barriers, through wait_next */
+    struct sim_job *next;    /* in its stream, its link or the free list */
+    struct sim_pin pin[2];   /* its device's; PEER: also the other one's */
+    struct sim_job *waiters; /* barriers, through wait_next */
     struct sim_job *wait_next;
     struct heddle_op *op;
     unsigned cls, stream;
     bool is_ready; /* barrier: what it waits for has ended */
     bool is_dead;  /* barrier: its device was lost */
     bool is_in_run;
-    uint64_t number; /* order in which the device got it */
-    double ns;       /* kernel: how long */
+    double ns; /* kernel: how long */
     heddle_run_fn run;
     struct heddle_exec *x;
-    int link; /* copy; -1: none */
-    unsigned from, to;
+    int link;          /* copy; -1: none */
+    unsigned peer_cls; /* PEER */
     uint64_t bytes;
     uint64_t estimate; /* ns on an idle link */
     double left, rate; /* flowing: bytes left at `since`, bytes per ns */

@@ -16,10 +16,16 @@
 #include "base/assert.h"
 #include "drive/sim_world.h"
 
+/* Nothing in flight was given before `number`. */
+static bool pins_passed(const struct sim_pins *l, uint64_t number)
+{
+    return l->head == NULL || l->head->number >= number;
+}
+
 void heddle_sim_flush(struct heddle_sim *s, struct sim_class *c)
 {
-    while (c->free_head != NULL &&
-           (c->oldest == NULL || c->oldest->number >= c->free_head->number)) {
+    while (c->free_head != NULL && pins_passed(&c->own, c->free_head->number) &&
+           pins_passed(&c->incoming, c->free_head->number)) {
         struct sim_buffer *b = c->free_head;
 
         c->free_head = b->next;
@@ -100,17 +106,46 @@ static void stream_push(struct heddle_sim *s, struct sim_job *j)
     stream_advance(s, j->cls, j->stream);
 }
 
+static void pin_add(struct sim_class *c, struct sim_pins *l, struct sim_pin *p,
+                    struct sim_job *j)
+{
+    *p =
+        (struct sim_pin){.prev = l->tail, .job = j, .number = c->next_number++};
+    if (l->tail != NULL)
+        l->tail->next = p;
+    else
+        l->head = p;
+    l->tail = p;
+}
+
+static void pin_remove(struct heddle_sim *s, struct sim_class *c,
+                       struct sim_pins *l, struct sim_pin *p)
+{
+    if (p->prev != NULL)
+        p->prev->next = p->next;
+    else
+        l->head = p->next;
+    if (p->next != NULL)
+        p->next->prev = p->prev;
+    else
+        l->tail = p->prev;
+    heddle_sim_flush(s, c);
+}
+
+static bool is_peer(const struct sim_job *j)
+{
+    return j->kind == SIM_COPY && j->copy.kind == HEDDLE_COPY_PEER;
+}
+
 static void device_add(struct heddle_sim *s, struct sim_job *j)
 {
     struct sim_class *c = &s->cls[j->cls];
 
-    j->number = c->next_number++;
-    j->dev_prev = c->newest;
-    if (c->newest != NULL)
-        c->newest->dev_next = j;
-    else
-        c->oldest = j;
-    c->newest = j;
+    pin_add(c, &c->own, &j->pin[0], j);
+    if (is_peer(j)) {
+        c = &s->cls[j->peer_cls];
+        pin_add(c, &c->incoming, &j->pin[1], j);
+    }
     j->op->priv[0] = j;
     s->nflying++;
 }
@@ -119,15 +154,11 @@ static void device_remove(struct heddle_sim *s, struct sim_job *j)
 {
     struct sim_class *c = &s->cls[j->cls];
 
-    if (j->dev_prev != NULL)
-        j->dev_prev->dev_next = j->dev_next;
-    else
-        c->oldest = j->dev_next;
-    if (j->dev_next != NULL)
-        j->dev_next->dev_prev = j->dev_prev;
-    else
-        c->newest = j->dev_prev;
-    heddle_sim_flush(s, c);
+    pin_remove(s, c, &c->own, &j->pin[0]);
+    if (is_peer(j)) {
+        c = &s->cls[j->peer_cls];
+        pin_remove(s, c, &c->incoming, &j->pin[1]);
+    }
 }
 
 void heddle_sim_give(struct heddle_sim *s, struct sim_job *j)
@@ -340,12 +371,12 @@ void heddle_sim_lose(struct heddle_sim *s, unsigned cls)
     for (unsigned i = 0; i <= s->plat->cls[cls].nworkers; i++)
         stream_drop(s, &c->stream[i]);
     /* First those that wait in links: none of them may start again. */
-    for (struct sim_job *j = c->oldest; j != NULL; j = j->dev_next)
-        if (j->state == SIM_LINED)
-            job_lose(s, j);
-    for (struct sim_job *j = c->oldest; j != NULL; j = j->dev_next)
-        if (j->state != SIM_DYING)
-            job_lose(s, j);
+    for (struct sim_pin *p = c->own.head; p != NULL; p = p->next)
+        if (p->job->state == SIM_LINED)
+            job_lose(s, p->job);
+    for (struct sim_pin *p = c->own.head; p != NULL; p = p->next)
+        if (p->job->state != SIM_DYING)
+            job_lose(s, p->job);
 }
 
 heddle_status heddle_sim_faults_create(struct heddle_sim *s)

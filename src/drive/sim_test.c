@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * sim: order, links, buses, faults, real memory, and the same run twice.
- *
- * The machine: 3 cores, two accelerators with 2 streams each. gpu0 has links of
- * its own, gpu1's share a bus of 10 bytes per ns with the link between the two.
- */
+/* sim: order, links, buses, faults, real memory, and the same run twice. */
 #include "drive/sim.h"
 
 #include <math.h>
@@ -12,133 +7,7 @@
 
 #include "base/faulty_test.h"
 #include "base/rng.h"
-
-extern const struct heddle_driver heddle_driver_sim;
-
-enum { CPU, GPU0, GPU1, NCLS };
-enum { UP0, DOWN0, UP1, DOWN1, ACROSS, NLINKS };
-
-struct machine {
-    struct heddle_plat p;
-    struct heddle_plat_class cls[NCLS];
-    struct heddle_plat_node node[3];
-    struct heddle_plat_link link[NLINKS];
-    struct heddle_plat_bus bus[1];
-    struct heddle_fault fault[8];
-};
-
-static void machine_init(struct machine *m)
-{
-    *m = (struct machine){
-        .cls = {{"cpu", "core", HEDDLE_DEV_CPU, 0, 0, 3, 0, 10, 0},
-                {"gpu0", "gpu", HEDDLE_DEV_CUDA, 1, 1, 2, 0, 1000, 0},
-                {"gpu1", "gpu", HEDDLE_DEV_CUDA, 1, 2, 2, 0, 1000, 0}},
-        .node = {{"host", HEDDLE_NODE_HOST, 0},
-                 {"gpu0", HEDDLE_NODE_DEVICE, 1 << 20},
-                 {"gpu1", HEDDLE_NODE_DEVICE, 1 << 20}},
-        .link = {{"up0", 0, 1, 2, 100, -1},
-                 {"down0", 1, 0, 4, 50, -1},
-                 {"up1", 0, 2, 8, 100, 0},
-                 {"down1", 2, 0, 8, 0, 0},
-                 {"across", 1, 2, 1, 0, 0}},
-        .bus = {{"bus", 10}},
-    };
-    m->p.cls = m->cls;
-    m->p.ncls = NCLS;
-    m->p.ntypes = 2;
-    m->p.node = m->node;
-    m->p.nnodes = 3;
-    m->p.link = m->link;
-    m->p.nlinks = NLINKS;
-    m->p.bus = m->bus;
-    m->p.nbuses = 1;
-    m->p.fault = m->fault;
-}
-
-struct world {
-    struct machine m;
-    struct heddle_sim *s;
-    struct heddle_dev *dev[NCLS];
-    struct heddle_drive_env env;
-};
-
-static const struct heddle_driver *const drv = &heddle_driver_sim;
-
-static void world_open(struct world *w, const struct heddle_allocator *a,
-                       bool executes)
-{
-    CHECK_OK(heddle_sim_create(a, &w->m.p, executes, &w->s));
-    w->env = (struct heddle_drive_env){.alloc = a, .world = w->s};
-    for (unsigned i = 0; i < NCLS; i++)
-        CHECK_OK(drv->open(&w->env, i, &w->dev[i]));
-}
-
-static void world_init(struct world *w, bool executes)
-{
-    machine_init(&w->m);
-    world_open(w, NULL, executes);
-}
-
-static void world_fini(struct world *w)
-{
-    for (unsigned i = 0; i < NCLS; i++)
-        drv->close(w->dev[i]);
-    heddle_sim_destroy(w->s);
-}
-
-struct note {
-    struct heddle_op op;
-    heddle_status st;
-    unsigned ends;
-    unsigned rank; /* how many had ended before */
-};
-
-static unsigned nended;
-
-static void note_done(struct heddle_op *op, heddle_status st)
-{
-    struct note *n = (struct note *)(void *)op;
-
-    n->st = st;
-    n->ends++;
-    n->rank = nended++;
-}
-
-static heddle_status kernel(struct world *w, unsigned cls, unsigned stream,
-                            double ns, struct note *n)
-{
-    const struct heddle_dev_launch l = {.model_ns = ns};
-
-    *n = (struct note){.op.done = note_done};
-    return drv->launch(w->dev[cls], &l, stream, &n->op);
-}
-
-static heddle_status copy(struct world *w, unsigned cls,
-                          enum heddle_copy_kind kind, size_t bytes,
-                          unsigned stream, struct note *n)
-{
-    const struct heddle_copy c = {
-        .kind = kind,
-        .peer = kind == HEDDLE_COPY_PEER ? w->dev[GPU1] : NULL,
-        .runs = {.run_bytes = bytes, .nruns = 1}};
-
-    *n = (struct note){.op.done = note_done};
-    return drv->copy(w->dev[cls], &c, stream, &n->op);
-}
-
-static void run_all(struct world *w)
-{
-    while (heddle_sim_step(w->s))
-        ;
-}
-
-#define CHECK_SPAN(n, b, e)                                                    \
-    do {                                                                       \
-        CHECK_EQ((n).ends, 1);                                                 \
-        CHECK_OK((n).st);                                                      \
-        CHECK_EQ((n).op.begin_ns, b);                                          \
-        CHECK_EQ((n).op.end_ns, e);                                            \
-    } while (0)
+#include "drive/sim_world_test.h"
 
 TEST(probe)
 {
@@ -626,11 +495,44 @@ struct storm {
     bool is_flying[64];
     uint64_t given, ended, refused;
     uint64_t hash;
+    /* The last end on each stream and link, and where each note goes. */
+    uint64_t stream_end[NCLS * 4], link_end[NLINKS];
+    int stream_of[64], link_of[64];
 };
 
 static struct storm storm;
 
 static void storm_give(unsigned i);
+
+/* Streams and links carry one at a time, in order. */
+static void storm_in_order(unsigned i, heddle_status st)
+{
+    const struct heddle_op *op = &storm.note[i].op;
+
+    if (st == HEDDLE_EDEV)
+        return;
+    if (storm.stream_of[i] >= 0) {
+        uint64_t *end = &storm.stream_end[storm.stream_of[i]];
+
+        CHECK(op->begin_ns >= *end);
+        *end = op->end_ns;
+    }
+    if (storm.link_of[i] >= 0) {
+        uint64_t *end = &storm.link_end[storm.link_of[i]];
+
+        CHECK(op->begin_ns >= *end);
+        *end = op->end_ns;
+    }
+}
+
+/* The link of a copy of a device. */
+static int storm_link(unsigned cls, enum heddle_copy_kind kind)
+{
+    static const int link[NCLS][3] = {
+        {-1, -1, -1}, {UP0, DOWN0, ACROSS}, {UP1, DOWN1, -1}};
+
+    return link[cls][kind];
+}
 
 static void storm_done(struct heddle_op *op, heddle_status st)
 {
@@ -639,6 +541,7 @@ static void storm_done(struct heddle_op *op, heddle_status st)
     CHECK(storm.is_flying[i]);
     CHECK(op->begin_ns <= op->end_ns);
     CHECK_EQ(op->end_ns, heddle_sim_now(storm.w.s));
+    storm_in_order(i, st);
     storm.is_flying[i] = false;
     storm.ended++;
     storm.hash = (storm.hash ^ (op->end_ns * 64 + i)) * 1099511628211u;
@@ -663,6 +566,7 @@ static void storm_give(unsigned i)
         st = drv->order(storm.w.dev[cls], (unsigned)heddle_rng_below(r, nw + 1),
                         &storm.note[other].op);
     CHECK(st == HEDDLE_OK || st == HEDDLE_EDEV);
+    storm.stream_of[i] = storm.link_of[i] = -1;
     if (what == 7) {
         *n = (struct note){0};
         n->op.done = storm_done;
@@ -676,6 +580,9 @@ static void storm_give(unsigned i)
 
         if (kind == HEDDLE_COPY_PEER && cls != GPU0)
             kind = HEDDLE_COPY_IN;
+        storm.link_of[i] = storm_link(cls, kind);
+        if (what == 3)
+            storm.stream_of[i] = (int)(cls * 4 + stream);
         st = copy(&storm.w, cls, kind, heddle_rng_below(r, 4000),
                   what == 3 ? stream : nw, n);
     }
@@ -688,6 +595,22 @@ static void storm_give(unsigned i)
     }
     n->op.done = storm_done;
     storm.is_flying[i] = true;
+}
+
+/* No bus carries more than it can; a copy may round by half a ns. */
+static void storm_bus(void)
+{
+    uint64_t busy, bytes, sum = 0;
+
+    for (unsigned i = 0; i < NLINKS; i++) {
+        heddle_sim_link_use(storm.w.s, i, &busy, &bytes);
+        CHECK(busy <= heddle_sim_now(storm.w.s));
+        CHECK((double)bytes <=
+              storm.w.m.link[i].bytes_per_ns * (double)busy + 8e5);
+        if (storm.w.m.link[i].bus >= 0)
+            sum += bytes;
+    }
+    CHECK((double)sum <= 10 * (double)heddle_sim_now(storm.w.s) + 1e5);
 }
 
 static uint64_t storm_run(uint64_t seed, bool executes, double lose_at)
@@ -714,6 +637,7 @@ static uint64_t storm_run(uint64_t seed, bool executes, double lose_at)
     CHECK_EQ(storm.ended, storm.given);
     for (unsigned i = 0; i < 64; i++)
         CHECK(!storm.is_flying[i]);
+    storm_bus();
     world_fini(&storm.w);
     CHECK_EQ(f.nlive, 0);
     return storm.hash;
@@ -795,6 +719,156 @@ TEST(no_memory)
     }
 }
 
+/* ---- real data against the same operations at once ---------------------- */
+
+enum { NBUF = 4, BUF = 48, NPENDING = 64 };
+
+static struct {
+    struct world w;
+    struct heddle_rng rng;
+    unsigned char host[2][NBUF][BUF], host_want[2][NBUF][BUF];
+    unsigned char want[2][NBUF][BUF]; /* of the devices */
+    void *buf[2][NBUF];
+    struct note note[NPENDING];
+    struct heddle_exec x[NPENDING];
+    unsigned nnotes;
+    struct heddle_op *last[2];
+} twin;
+
+static heddle_status scramble(struct heddle_exec *x)
+{
+    unsigned char *p = (unsigned char *)(void *)x->data;
+
+    for (size_t i = 0; i < BUF; i++)
+        p[i] = (unsigned char)(p[i] * 5u + p[(i + 7) % BUF] + x->n);
+    return HEDDLE_OK;
+}
+
+static void twin_kernel(unsigned d, unsigned i)
+{
+    struct heddle_exec *x = &twin.x[twin.nnotes];
+    struct note *n = &twin.note[twin.nnotes];
+    const struct heddle_dev_launch l = {
+        .run = scramble,
+        .x = x,
+        .model_ns = (double)heddle_rng_below(&twin.rng, 300)};
+
+    *x = (struct heddle_exec){.data = twin.buf[d][i], .n = twin.nnotes};
+    CHECK_OK(drv->launch(twin.w.dev[GPU0 + d], &l, 0, &n->op));
+    scramble(&(struct heddle_exec){.data = (int *)(void *)twin.want[d][i],
+                                   .n = twin.nnotes});
+}
+
+static void twin_copy(unsigned d, unsigned i, unsigned h, bool is_in)
+{
+    const struct heddle_copy c = {.kind =
+                                      is_in ? HEDDLE_COPY_IN : HEDDLE_COPY_OUT,
+                                  .ptr = twin.buf[d][i],
+                                  .host = twin.host[d][h],
+                                  .runs = {.run_bytes = BUF, .nruns = 1}};
+
+    CHECK_OK(
+        drv->copy(twin.w.dev[GPU0 + d], &c, 0, &twin.note[twin.nnotes].op));
+    if (is_in)
+        memcpy(twin.want[d][i], twin.host_want[d][h], BUF);
+    else
+        memcpy(twin.host_want[d][h], twin.want[d][i], BUF);
+}
+
+/* Across: after what uses the destination, before what will. */
+static void twin_across(unsigned i, unsigned k)
+{
+    const struct heddle_copy c = {.kind = HEDDLE_COPY_PEER,
+                                  .ptr = twin.buf[0][i],
+                                  .peer = twin.w.dev[GPU1],
+                                  .peer_ptr = twin.buf[1][k],
+                                  .runs = {.run_bytes = BUF, .nruns = 1}};
+    struct heddle_op *op = &twin.note[twin.nnotes].op;
+
+    if (twin.last[1] != NULL)
+        CHECK_OK(drv->order(twin.w.dev[GPU0], 0, twin.last[1]));
+    CHECK_OK(drv->copy(twin.w.dev[GPU0], &c, 0, op));
+    CHECK_OK(drv->order(twin.w.dev[GPU1], 0, op));
+    memcpy(twin.want[1][k], twin.want[0][i], BUF);
+}
+
+/* A buffer goes while its last use is queued, and another takes its place. */
+static void twin_swap(unsigned d, unsigned i, unsigned h)
+{
+    struct heddle_dev *dev = twin.w.dev[GPU0 + d];
+
+    drv->free(dev, twin.buf[d][i], BUF, 0);
+    CHECK_OK(drv->alloc(dev, BUF, 0, &twin.buf[d][i]));
+    twin_copy(d, i, h, true);
+}
+
+static void twin_step(void)
+{
+    const unsigned d = (unsigned)heddle_rng_below(&twin.rng, 2);
+    const unsigned i = (unsigned)heddle_rng_below(&twin.rng, NBUF);
+    const unsigned h = (unsigned)heddle_rng_below(&twin.rng, NBUF);
+    const unsigned what = (unsigned)heddle_rng_below(&twin.rng, 8);
+
+    twin.note[twin.nnotes] = (struct note){.op.done = note_done};
+    if (what < 3)
+        twin_kernel(d, i);
+    else if (what < 5)
+        twin_copy(d, i, h, what == 3);
+    else if (what == 5)
+        twin_swap(d, i, h);
+    else
+        twin_across(i, h);
+    twin.last[what > 5 ? 0 : d] = &twin.note[twin.nnotes].op;
+    twin.nnotes++;
+}
+
+static void twin_drain(void)
+{
+    run_all(&twin.w);
+    for (unsigned i = 0; i < twin.nnotes; i++) {
+        CHECK_EQ(twin.note[i].ends, 1);
+        CHECK_OK(twin.note[i].st);
+    }
+    twin.nnotes = 0;
+    twin.last[0] = twin.last[1] = NULL;
+    CHECK_EQ(memcmp(twin.host, twin.host_want, sizeof(twin.host)), 0);
+    for (unsigned d = 0; d < 2; d++)
+        for (unsigned i = 0; i < NBUF; i++)
+            CHECK_EQ(memcmp(twin.buf[d][i], twin.want[d][i], BUF), 0);
+}
+
+TEST(same_data)
+{
+    struct faulty f;
+
+    faulty_init(&f, 0);
+    memset(&twin, 0, sizeof(twin));
+    heddle_rng_seed(&twin.rng, test_seed());
+    machine_init(&twin.w.m);
+    world_open(&twin.w, &f.a, true);
+    for (unsigned d = 0; d < 2; d++)
+        for (unsigned i = 0; i < NBUF; i++) {
+            CHECK_OK(drv->alloc(twin.w.dev[GPU0 + d], BUF, 0, &twin.buf[d][i]));
+            memset(twin.buf[d][i], (int)(d + i), BUF);
+            memset(twin.want[d][i], (int)(d + i), BUF);
+            memset(twin.host[d][i], (int)(77 + d * i), BUF);
+        }
+    memcpy(twin.host_want, twin.host, sizeof(twin.host));
+    for (unsigned round = 0; round < 500; round++) {
+        while (twin.nnotes < NPENDING) {
+            twin_step();
+            if (heddle_rng_below(&twin.rng, 3) == 0)
+                (void)heddle_sim_step(twin.w.s);
+        }
+        twin_drain();
+    }
+    for (unsigned d = 0; d < 2; d++)
+        for (unsigned i = 0; i < NBUF; i++)
+            drv->free(twin.w.dev[GPU0 + d], twin.buf[d][i], BUF, 0);
+    world_fini(&twin.w);
+    CHECK_EQ(f.nlive, 0);
+}
+
 /* ---- how fast; no verdict ------------------------------------------------ */
 
 static struct {
@@ -846,4 +920,4 @@ TEST(speed)
 TEST_MAIN(probe, streams, links, no_link, buses, order_holds_back,
           step_within_done, lose, slow_down, faults_of_the_description,
           executes, failing_kernel, lose_within_run, fake_addresses,
-          the_same_twice, no_memory, speed)
+          the_same_twice, no_memory, same_data, speed)

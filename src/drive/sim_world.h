@@ -37,9 +37,15 @@ struct sim_bus {
 
 struct sim_buffer;
 
+/* Oldest first. */
+struct sim_pins {
+    struct sim_pin *head, *tail;
+};
+
 struct sim_class {
     struct sim_stream *stream; /* nworkers + 1 */
-    struct sim_job *oldest, *newest;
+    struct sim_pins own;       /* jobs given to the device */
+    struct sim_pins incoming;  /* copies that other devices send to it */
     struct sim_buffer *free_head, *free_tail;
     uint64_t next_number;
     uint64_t nlaunches;

@@ -139,6 +139,8 @@ void copy_drop(struct heddle_mem *m, struct mem_copy *c)
         return;
     }
     HEDDLE_ASSERT(c->arriving == NULL && c->leaving == NULL);
+    where_set(m, c->where,
+              where_valid(c->where) & ~(UINT64_C(1) << c->node));
     copy_unlink(n, c);
     if (c->where->at[c->node] == c)
         c->where->at[c->node] = NULL;

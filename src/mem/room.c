@@ -104,39 +104,6 @@ static heddle_status room_take(struct heddle_mem *m, struct heddle_mem_req *req)
     return st;
 }
 
-/*
- * True: admitted, or it cannot be (*st). False: not now. A driver that has less
- * memory than the budget promised makes the budget smaller.
- */
-bool room_admit(struct heddle_mem *m, struct heddle_mem_req *req,
-                heddle_status *st)
-{
-    struct mem_node *n = &m->node[req->node];
-    uint64_t need;
-
-    *st = HEDDLE_EDEV;
-    if (n->is_lost)
-        return true;
-    *st = HEDDLE_OK;
-    need = room_need(m, req);
-    if (need != 0 && !req->is_forced && n->budget != HEDDLE_MEM_NO_LIMIT &&
-        (n->used > n->budget || need > n->budget - n->used))
-        return false;
-    *st = room_take(m, req);
-    if (*st == HEDDLE_OK) {
-        n->admitted++;
-        return true;
-    }
-    if (*st != HEDDLE_ENOMEM)
-        return true;
-    mem_collect(m);
-    if (n->first == NULL && n->admitted == 0)
-        return true; /* nothing to evict and still no memory */
-    if (n->used < n->budget)
-        n->budget = n->used;
-    return false;
-}
-
 /* --- whom to evict ----------------------------------------------------------- */
 
 static bool copy_is_clean(const struct mem_copy *c)
@@ -238,6 +205,41 @@ static bool room_make(struct heddle_mem *m, struct mem_node *n, uint64_t need)
     return true;
 }
 
+/*
+ * True: admitted, or it cannot be (*st). False: not now. A driver that has less
+ * memory than the budget promised makes the budget smaller.
+ */
+bool room_admit(struct heddle_mem *m, struct heddle_mem_req *req,
+                heddle_status *st)
+{
+    struct mem_node *n = &m->node[req->node];
+    uint64_t need;
+
+    *st = HEDDLE_EDEV;
+    if (n->is_lost)
+        return true;
+    *st = HEDDLE_OK;
+    need = room_need(m, req);
+    if (need != 0 && req->is_forced && n->budget != HEDDLE_MEM_NO_LIMIT)
+        (void)room_make(m, n, need); /* as far as that is possible at once */
+    if (need != 0 && !req->is_forced && n->budget != HEDDLE_MEM_NO_LIMIT &&
+        (n->used > n->budget || need > n->budget - n->used))
+        return false;
+    *st = room_take(m, req);
+    if (*st == HEDDLE_OK) {
+        n->admitted++;
+        return true;
+    }
+    if (*st != HEDDLE_ENOMEM)
+        return true;
+    mem_collect(m);
+    if (n->first == NULL && n->admitted == 0)
+        return true; /* nothing to evict and still no memory */
+    if (n->used < n->budget)
+        n->budget = n->used;
+    return false;
+}
+
 /* --- the queue ----------------------------------------------------------------- */
 
 void room_queue(struct heddle_mem *m, struct heddle_mem_req *req)
@@ -327,6 +329,8 @@ void room_serve(struct heddle_mem *m, unsigned node)
         room_bypass(m, n);
         return;
     }
+    if (n->used - n->leaving > n->budget)
+        (void)room_make(m, n, 0); /* what was forced in goes first */
     room_clean(m, node);
 }
 

@@ -3,6 +3,7 @@
 #define HEDDLE_PLAT_TMP_TEST_H
 
 /* For tests: a temporary folder with files in it, and the tree's own folders. */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -79,6 +79,21 @@ static void cost_digest(struct heddle_win *w, struct heddle_win_sort *s)
     s->weight = nworkers > 0 ? least : 0;
 }
 
+void heddle_win_lost(struct heddle_win *w, unsigned cls)
+{
+    w->lost |= UINT64_C(1) << cls;
+    for (size_t i = 0; i < HEDDLE_WIN_LEAF; i++) {
+        struct heddle_win_leaf *leaf = heddle_load_acq(&w->sort[i]);
+
+        for (size_t k = 0; leaf != NULL && k < HEDDLE_WIN_LEAF; k++) {
+            struct heddle_win_sort *s = heddle_load_acq(&leaf->sort[k]);
+
+            if (s != NULL)
+                cost_digest(w, s);
+        }
+    }
+}
+
 /* --- asking ----------------------------------------------------------------*/
 
 static void cost_ask(const struct heddle_win *w,

@@ -25,21 +25,21 @@ enum { DUAL_EVERY = 8 };
 #define DUAL_LEAVE  0.45 /* how far back what others should do is put */
 
 struct dual {
-    struct heddle_pool p;
-    double price[HEDDLE_POOL_TYPES];
+    struct heddle_sched_pool p;
+    double price[HEDDLE_SCHED_POOL_TYPES];
     double rest; /* ns: estimated time to the end */
     unsigned age;
-    struct heddle_pool_times times[HEDDLE_POOL_BUCKETS];
+    struct heddle_sched_pool_times times[HEDDLE_SCHED_POOL_BUCKETS];
 };
 
 static heddle_status dual_init(void *self, const struct heddle_sched_env *env)
 {
-    return heddle_pool_init(self, env);
+    return heddle_sched_pool_init(self, env);
 }
 
 static void dual_fini(void *self)
 {
-    heddle_pool_fini(self);
+    heddle_sched_pool_fini(self);
 }
 
 static void dual_submitted(void *self, struct heddle_sched_task *t,
@@ -48,14 +48,14 @@ static void dual_submitted(void *self, struct heddle_sched_task *t,
 {
     struct dual *d = self;
 
-    heddle_pool_submitted(&d->p, t, pred, npred);
+    heddle_sched_pool_submitted(&d->p, t, pred, npred);
     heddle_spin_unlock(&d->p.win.lock);
 }
 
 static void dual_push(void *self, struct heddle_sched_task *t, int worker)
 {
     (void)worker;
-    heddle_pool_push(self, t);
+    heddle_sched_pool_push(self, t);
 }
 
 /* --- prices ----------------------------------------------------------------*/
@@ -113,14 +113,14 @@ static double dual_two(struct dual *d)
 static double dual_many(struct dual *d)
 {
     const unsigned ntypes = d->p.win.copy.ntypes;
-    double price[HEDDLE_POOL_TYPES], best = -1, sum = 0;
+    double price[HEDDLE_SCHED_POOL_TYPES], best = -1, sum = 0;
 
     for (unsigned r = 0; r < ntypes; r++)
         sum += d->p.nworkers[r];
     for (unsigned r = 0; r < ntypes; r++)
         price[r] = sum > 0 ? 1 / sum : 0;
     for (int round = 1; round <= 64; round++) {
-        double load[HEDDLE_POOL_TYPES] = {0}, most = 0;
+        double load[HEDDLE_SCHED_POOL_TYPES] = {0}, most = 0;
 
         best = dual_value(d, price, best);
         for (unsigned i = 0; i < d->p.nbuckets; i++)
@@ -152,10 +152,10 @@ static void dual_refresh(struct dual *d, double now)
     double top = 0, area;
 
     for (unsigned i = 0; i < d->p.nbuckets; i++) {
-        const struct heddle_pool_bucket *b = d->p.bucket[i];
-        const int bin = heddle_pool_first(&d->p, b);
+        const struct heddle_sched_pool_bucket *b = d->p.bucket[i];
+        const int bin = heddle_sched_pool_first(&d->p, b);
 
-        heddle_pool_times(&d->p, b, &d->times[i]);
+        heddle_sched_pool_times(&d->p, b, &d->times[i]);
         if (bin >= 0) {
             const double rank = heddle_win_rec(w, b->bin[bin].root)->rank;
 
@@ -176,19 +176,19 @@ static void dual_refresh(struct dual *d, double now)
 /* The bin of a bucket that a worker of a slower type may take from; -1: none. */
 static int dual_slow(const struct dual *d, unsigned i, unsigned type)
 {
-    const struct heddle_pool_bucket *b = d->p.bucket[i];
+    const struct heddle_sched_pool_bucket *b = d->p.bucket[i];
     const double ns = d->times[i].ns[type];
     const double limit = (d->rest - ns + b->like->weight) / DUAL_MARGIN;
 
     if (ns * d->price[type] <=
         dual_least(d, i, d->price) * (1 + DUAL_EPS))
-        return heddle_pool_below(&d->p, b, limit);
-    if (ns < heddle_pool_backlog(&d->p, d->times[i].fast))
-        return heddle_pool_below(&d->p, b, limit);
+        return heddle_sched_pool_below(&d->p, b, limit);
+    if (ns < heddle_sched_pool_backlog(&d->p, d->times[i].fast))
+        return heddle_sched_pool_below(&d->p, b, limit);
     return -1;
 }
 
-static struct heddle_sched_task *dual_pick(struct heddle_pool *p,
+static struct heddle_sched_task *dual_pick(struct heddle_sched_pool *p,
                                            unsigned worker, double now)
 {
     struct dual *d = (struct dual *)(void *)p; /* its first member */
@@ -201,8 +201,8 @@ static struct heddle_sched_task *dual_pick(struct heddle_pool *p,
     if (d->age++ % DUAL_EVERY == 0)
         dual_refresh(d, now);
     for (unsigned i = 0; i < p->nbuckets; i++) {
-        const struct heddle_pool_bucket *b = p->bucket[i];
-        const struct heddle_pool_times *x = &d->times[i];
+        const struct heddle_sched_pool_bucket *b = p->bucket[i];
+        const struct heddle_sched_pool_times *x = &d->times[i];
         double score, least;
         int bin;
 
@@ -210,7 +210,7 @@ static struct heddle_sched_task *dual_pick(struct heddle_pool *p,
             !(x->ns[type] < INFINITY))
             continue;
         least = dual_least(d, i, d->price);
-        bin = type == x->fast ? heddle_pool_first(p, b) : dual_slow(d, i, type);
+        bin = type == x->fast ? heddle_sched_pool_first(p, b) : dual_slow(d, i, type);
         if (bin < 0)
             continue;
         score = heddle_win_rec(&p->win, b->bin[bin].root)->rank;
@@ -227,12 +227,12 @@ static struct heddle_sched_task *dual_pick(struct heddle_pool *p,
         }
     }
     return from < 0 ? NULL
-                    : heddle_pool_take_near(p, p->bucket[best], from, cls);
+                    : heddle_sched_pool_take_near(p, p->bucket[best], from, cls);
 }
 
 static struct heddle_sched_task *dual_pop(void *self, unsigned worker)
 {
-    return heddle_pool_pop(self, worker, dual_pick);
+    return heddle_sched_pool_pop(self, worker, dual_pick);
 }
 
 static void dual_ended(void *self, const struct heddle_sched_task *t,
@@ -247,7 +247,7 @@ static void dual_ended(void *self, const struct heddle_sched_task *t,
 static struct heddle_sched_task *dual_lost(void *self, unsigned cls)
 {
     struct dual *d = self;
-    struct heddle_sched_task *out = heddle_pool_lost(&d->p, cls);
+    struct heddle_sched_task *out = heddle_sched_pool_lost(&d->p, cls);
 
     heddle_spin_lock(&d->p.win.lock);
     d->age = 0; /* look again */

@@ -406,7 +406,7 @@ struct heddle_sched_task *heddle_place_lost(struct heddle_place *p,
     struct heddle_sched_task *out = NULL, *t;
 
     heddle_spin_lock(&p->win.lock);
-    p->win.lost |= UINT64_C(1) << cls;
+    heddle_win_lost(&p->win, cls);
     while ((t = place_take(p, cls)) != NULL) {
         t->link[0] = out;
         out = t;

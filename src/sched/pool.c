@@ -22,7 +22,7 @@ heddle_status heddle_sched_pool_init(struct heddle_sched_pool *p,
 
     if (st != HEDDLE_OK || p->win.env == NULL)
         return st;
-    if (env->ntypes > HEDDLE_POOL_TYPES)
+    if (env->ntypes > HEDDLE_SCHED_POOL_TYPES)
         return HEDDLE_ENOSYS;
     for (unsigned c = 0; c < env->ncls; c++)
         p->nworkers[env->cls[c].type] += env->cls[c].nworkers;
@@ -72,14 +72,14 @@ static double pool_distance(const struct heddle_win *w,
 
 /* A bucket for a new sort; a quarter of them is kept for new masks. */
 static void pool_assign(struct heddle_sched_pool *p, struct heddle_win_sort *s,
-                        struct heddle_pool_bucket **fresh)
+                        struct heddle_sched_pool_bucket **fresh)
 {
     const uint64_t mask = pool_mask(&p->win, s);
     double least = INFINITY;
     unsigned best = UINT32_MAX;
 
     for (unsigned i = 0; i < p->nbuckets; i++) {
-        const struct heddle_pool_bucket *b = p->bucket[i];
+        const struct heddle_sched_pool_bucket *b = p->bucket[i];
         double d;
 
         if (b->mask != mask)
@@ -91,8 +91,8 @@ static void pool_assign(struct heddle_sched_pool *p, struct heddle_win_sort *s,
         }
     }
     if (*fresh != NULL &&
-        p->nbuckets < (best != UINT32_MAX ? HEDDLE_POOL_BUCKETS * 3 / 4
-                                          : HEDDLE_POOL_BUCKETS)) {
+        p->nbuckets < (best != UINT32_MAX ? HEDDLE_SCHED_POOL_BUCKETS * 3 / 4
+                                          : HEDDLE_SCHED_POOL_BUCKETS)) {
         best = p->nbuckets++;
         p->bucket[best] = *fresh;
         *fresh = NULL;
@@ -103,16 +103,16 @@ static void pool_assign(struct heddle_sched_pool *p, struct heddle_win_sort *s,
 }
 
 struct heddle_win_rec *
-heddle_pool_submitted(struct heddle_sched_pool *p, struct heddle_sched_task *t,
+heddle_sched_pool_submitted(struct heddle_sched_pool *p, struct heddle_sched_task *t,
                       struct heddle_sched_task *const *pred, unsigned npred)
 {
     struct heddle_win_rec *r = heddle_win_submitted(&p->win, t, pred, npred);
-    struct heddle_pool_bucket *fresh = NULL;
+    struct heddle_sched_pool_bucket *fresh = NULL;
 
     if (r == NULL)
         return NULL;
     if (r->sort->bucket == UINT32_MAX) {
-        if (p->nbuckets < HEDDLE_POOL_BUCKETS) {
+        if (p->nbuckets < HEDDLE_SCHED_POOL_BUCKETS) {
             heddle_spin_unlock(&p->win.lock);
             fresh = heddle_zalloc(p->win.copy.alloc, 1, sizeof(*fresh));
             heddle_spin_lock(&p->win.lock);
@@ -141,10 +141,10 @@ static int pool_bin(const struct heddle_sched_pool *p, double rank)
         return 0;
     m = frexp(rank, &e); /* rank = m * 2^e, m in [0.5, 1) */
     i = (e - 11) * 16 + (int)((m - 0.5) * 32);
-    return i < HEDDLE_POOL_BINS ? i : HEDDLE_POOL_BINS - 1;
+    return i < HEDDLE_SCHED_POOL_BINS ? i : HEDDLE_SCHED_POOL_BINS - 1;
 }
 
-static int pool_scan(const struct heddle_pool_bucket *b, int from)
+static int pool_scan(const struct heddle_sched_pool_bucket *b, int from)
 {
     int k = from / 64;
     uint64_t word;
@@ -160,15 +160,15 @@ static int pool_scan(const struct heddle_pool_bucket *b, int from)
     return k * 64 + 63 - __builtin_clzll(word);
 }
 
-int heddle_pool_first(const struct heddle_sched_pool *p,
-                      const struct heddle_pool_bucket *b)
+int heddle_sched_pool_first(const struct heddle_sched_pool *p,
+                      const struct heddle_sched_pool_bucket *b)
 {
     (void)p;
-    return b->count == 0 ? -1 : pool_scan(b, HEDDLE_POOL_BINS - 1);
+    return b->count == 0 ? -1 : pool_scan(b, HEDDLE_SCHED_POOL_BINS - 1);
 }
 
-int heddle_pool_below(const struct heddle_sched_pool *p,
-                      const struct heddle_pool_bucket *b, double limit)
+int heddle_sched_pool_below(const struct heddle_sched_pool *p,
+                      const struct heddle_sched_pool_bucket *b, double limit)
 {
     int i;
 
@@ -180,8 +180,8 @@ int heddle_pool_below(const struct heddle_sched_pool *p,
     return i;
 }
 
-struct heddle_sched_task *heddle_pool_take(struct heddle_sched_pool *p,
-                                           struct heddle_pool_bucket *b, int i)
+struct heddle_sched_task *heddle_sched_pool_take(struct heddle_sched_pool *p,
+                                           struct heddle_sched_pool_bucket *b, int i)
 {
     struct heddle_sched_task *t =
         heddle_heap_pop(&b->bin[i], heddle_win_before, &p->win);
@@ -195,19 +195,19 @@ struct heddle_sched_task *heddle_pool_take(struct heddle_sched_pool *p,
     return t;
 }
 
-struct heddle_sched_task *heddle_pool_take_near(struct heddle_pool *p,
-                                                struct heddle_pool_bucket *b,
+struct heddle_sched_task *heddle_sched_pool_take_near(struct heddle_sched_pool *p,
+                                                struct heddle_sched_pool_bucket *b,
                                                 int bin, unsigned cls)
 {
     const struct heddle_sched_view *v = p->win.copy.view;
-    struct heddle_sched_task *t[HEDDLE_POOL_NEAR];
+    struct heddle_sched_task *t[HEDDLE_SCHED_POOL_NEAR];
     uint64_t most = 0, read, written, present;
     unsigned n = 0, best = 0;
 
     if (p->win.has_prio)
-        return heddle_pool_take(p, b, bin);
-    while (n < HEDDLE_POOL_NEAR && b->bin[bin].root != NULL)
-        t[n++] = heddle_pool_take(p, b, bin);
+        return heddle_sched_pool_take(p, b, bin);
+    while (n < HEDDLE_SCHED_POOL_NEAR && b->bin[bin].root != NULL)
+        t[n++] = heddle_sched_pool_take(p, b, bin);
     for (unsigned i = 0; i < n && n > 1; i++) {
         v->bytes(p->win.copy.view_self, t[i], cls, &read, &written, &present);
         if (present > most) {
@@ -217,15 +217,15 @@ struct heddle_sched_task *heddle_pool_take_near(struct heddle_pool *p,
     }
     for (unsigned i = 0; i < n; i++)
         if (i != best) {
-            heddle_pool_put(p, t[i]);
+            heddle_sched_pool_put(p, t[i]);
             b->nlive++; /* it was counted out */
         }
     return t[best];
 }
 
-void heddle_pool_times(const struct heddle_pool *p,
-                       const struct heddle_pool_bucket *b,
-                       struct heddle_pool_times *out)
+void heddle_sched_pool_times(const struct heddle_sched_pool *p,
+                       const struct heddle_sched_pool_bucket *b,
+                       struct heddle_sched_pool_times *out)
 {
     const struct heddle_win *w = &p->win;
 
@@ -247,15 +247,15 @@ void heddle_pool_times(const struct heddle_pool *p,
     out->is_known = out->ns[out->fast] < INFINITY;
 }
 
-double heddle_pool_backlog(const struct heddle_pool *p, unsigned type)
+double heddle_sched_pool_backlog(const struct heddle_sched_pool *p, unsigned type)
 {
-    struct heddle_pool_times x;
+    struct heddle_sched_pool_times x;
     double sum = 0;
 
     for (unsigned i = 0; i < p->nbuckets; i++) {
         if (p->bucket[i]->count == 0)
             continue;
-        heddle_pool_times(p, p->bucket[i], &x);
+        heddle_sched_pool_times(p, p->bucket[i], &x);
         if (x.is_known && x.fast == type)
             sum += (double)p->bucket[i]->count * x.ns[type];
     }
@@ -273,10 +273,10 @@ static void pool_force(struct heddle_sched_pool *p, struct heddle_sched_task *t,
     heddle_add_rlx(&p->win.nqueued, 1u);
 }
 
-void heddle_pool_put(struct heddle_sched_pool *p, struct heddle_sched_task *t)
+void heddle_sched_pool_put(struct heddle_sched_pool *p, struct heddle_sched_task *t)
 {
     struct heddle_win_rec *r = heddle_win_rec(&p->win, t);
-    struct heddle_pool_bucket *b = p->bucket[r->sort->bucket];
+    struct heddle_sched_pool_bucket *b = p->bucket[r->sort->bucket];
     const int i = pool_bin(p, r->rank);
 
     heddle_heap_push(&b->bin[i], t, heddle_win_before, &p->win);
@@ -317,7 +317,7 @@ static void pool_push_plain(struct heddle_sched_pool *p, struct heddle_sched_tas
     heddle_spin_unlock(&p->win.lock);
 }
 
-void heddle_pool_push(struct heddle_sched_pool *p, struct heddle_sched_task *t)
+void heddle_sched_pool_push(struct heddle_sched_pool *p, struct heddle_sched_task *t)
 {
     struct heddle_win_ask q;
     struct heddle_win_rec *r;
@@ -337,7 +337,7 @@ void heddle_pool_push(struct heddle_sched_pool *p, struct heddle_sched_task *t)
     else if (r == NULL || r->sort->bucket == UINT32_MAX)
         pool_force(p, t, pool_any_class(p, &q));
     else
-        heddle_pool_put(p, t);
+        heddle_sched_pool_put(p, t);
     heddle_spin_unlock(&p->win.lock);
 }
 
@@ -359,22 +359,22 @@ static struct heddle_sched_task *pool_pop_plain(struct heddle_sched_pool *p)
 static struct heddle_sched_task *pool_try(struct heddle_sched_pool *p, unsigned cls)
 {
     for (unsigned i = 0; i < p->nbuckets; i++) {
-        struct heddle_pool_bucket *b = p->bucket[i];
-        const int bin = heddle_pool_first(p, b);
+        struct heddle_sched_pool_bucket *b = p->bucket[i];
+        const int bin = heddle_sched_pool_first(p, b);
         const struct heddle_win_rec *r;
 
         if (bin < 0 || (b->mask >> cls & 1) == 0)
             continue;
         r = heddle_win_rec(&p->win, b->bin[bin].root);
         if (isnan(r->sort->best) && heddle_win_may_try(&p->win, r->sort, cls))
-            return heddle_pool_take(p, b, bin);
+            return heddle_sched_pool_take(p, b, bin);
     }
     return NULL;
 }
 
-struct heddle_sched_task *heddle_pool_pop(struct heddle_sched_pool *p,
+struct heddle_sched_task *heddle_sched_pool_pop(struct heddle_sched_pool *p,
                                           unsigned worker,
-                                          heddle_pool_pick pick)
+                                          heddle_sched_pool_pick pick)
 {
     struct heddle_sched_task *t;
     struct heddle_win_rec *r;
@@ -408,14 +408,14 @@ struct heddle_sched_task *heddle_pool_pop(struct heddle_sched_pool *p,
 
 /* --- lost ------------------------------------------------------------------*/
 
-struct heddle_sched_task *heddle_pool_lost(struct heddle_sched_pool *p, unsigned cls)
+struct heddle_sched_task *heddle_sched_pool_lost(struct heddle_sched_pool *p, unsigned cls)
 {
     struct heddle_sched_task *out = NULL, *t;
 
     heddle_spin_lock(&p->win.lock);
     if ((p->win.lost >> cls & 1) == 0)
         p->nworkers[p->win.copy.cls[cls].type] -= p->win.copy.cls[cls].nworkers;
-    p->win.lost |= UINT64_C(1) << cls;
+    heddle_win_lost(&p->win, cls);
     while ((t = heddle_heap_pop(&p->forced[cls], heddle_win_before, &p->win)) !=
            NULL) {
         heddle_add_rlx(&p->win.nqueued, (uint64_t)-1);
@@ -423,11 +423,11 @@ struct heddle_sched_task *heddle_pool_lost(struct heddle_sched_pool *p, unsigned
         out = t;
     }
     for (unsigned i = 0; i < p->nbuckets; i++) {
-        struct heddle_pool_bucket *b = p->bucket[i];
+        struct heddle_sched_pool_bucket *b = p->bucket[i];
 
         b->mask &= ~(UINT64_C(1) << cls);
-        for (int bin; b->mask == 0 && (bin = heddle_pool_first(p, b)) >= 0;) {
-            t = heddle_pool_take(p, b, bin);
+        for (int bin; b->mask == 0 && (bin = heddle_sched_pool_first(p, b)) >= 0;) {
+            t = heddle_sched_pool_take(p, b, bin);
             t->link[0] = out;
             out = t;
         }

@@ -20,15 +20,15 @@
 #include "sched/win.h"
 
 enum {
-    HEDDLE_POOL_NEAR = 6, /* tasks that are compared by where their data are */
-    HEDDLE_POOL_TYPES = 16, /* more are refused */
-    HEDDLE_POOL_BUCKETS = 64,
-    HEDDLE_POOL_BINS = 512, /* 16 per factor of two, from 2^10 ns */
+    HEDDLE_SCHED_POOL_NEAR = 6, /* tasks that are compared by where their data are */
+    HEDDLE_SCHED_POOL_TYPES = 16, /* more are refused */
+    HEDDLE_SCHED_POOL_BUCKETS = 64,
+    HEDDLE_SCHED_POOL_BINS = 512, /* 16 per factor of two, from 2^10 ns */
 };
 
-struct heddle_pool_bucket {
-    struct heddle_heap bin[HEDDLE_POOL_BINS];
-    uint64_t map[HEDDLE_POOL_BINS / 64]; /* bins in use */
+struct heddle_sched_pool_bucket {
+    struct heddle_heap bin[HEDDLE_SCHED_POOL_BINS];
+    uint64_t map[HEDDLE_SCHED_POOL_BINS / 64]; /* bins in use */
     size_t count;
     uint64_t nlive;  /* submitted and not popped, of all its sorts */
     uint64_t mask;   /* classes that can run them */
@@ -37,18 +37,18 @@ struct heddle_pool_bucket {
 
 struct heddle_sched_pool {
     struct heddle_win win;
-    struct heddle_pool_bucket *bucket[HEDDLE_POOL_BUCKETS];
+    struct heddle_sched_pool_bucket *bucket[HEDDLE_SCHED_POOL_BUCKETS];
     unsigned nbuckets;
     struct heddle_heap *forced; /* per class */
     struct heddle_heap plain;
     uint32_t pushes;
     size_t count; /* in buckets */
-    double nworkers[HEDDLE_POOL_TYPES]; /* of classes that are not lost */
+    double nworkers[HEDDLE_SCHED_POOL_TYPES]; /* of classes that are not lost */
 };
 
 /* What a policy knows of a bucket when it decides. */
-struct heddle_pool_times {
-    double ns[HEDDLE_POOL_TYPES];
+struct heddle_sched_pool_times {
+    double ns[HEDDLE_SCHED_POOL_TYPES];
     unsigned fast;  /* the type with the least */
     bool is_known;  /* on some type */
 };
@@ -59,37 +59,55 @@ void heddle_sched_pool_fini(struct heddle_sched_pool *p);
 
 /* Without the lock: submitted() up to there. Returns with the lock. */
 struct heddle_win_rec *
-heddle_pool_submitted(struct heddle_sched_pool *p, struct heddle_sched_task *t,
+heddle_sched_pool_submitted(struct heddle_sched_pool *p, struct heddle_sched_task *t,
                       struct heddle_sched_task *const *pred, unsigned npred);
 
 /* Without the lock: all of push(). */
-void heddle_pool_push(struct heddle_sched_pool *p, struct heddle_sched_task *t);
+void heddle_sched_pool_push(struct heddle_sched_pool *p, struct heddle_sched_task *t);
 
 /* Without the lock: all of pop() but the choice, which is `pick`: a task taken out
- * of a bucket with heddle_pool_take(), or NULL. */
-typedef struct heddle_sched_task *(*heddle_pool_pick)(struct heddle_sched_pool *p,
+ * of a bucket with heddle_sched_pool_take(), or NULL. */
+typedef struct heddle_sched_task *(*heddle_sched_pool_pick)(struct heddle_sched_pool *p,
                                                       unsigned worker,
                                                       double now);
-struct heddle_sched_task *heddle_pool_pop(struct heddle_sched_pool *p,
+struct heddle_sched_task *heddle_sched_pool_pop(struct heddle_sched_pool *p,
                                           unsigned worker,
-                                          heddle_pool_pick pick);
+                                          heddle_sched_pool_pick pick);
 
 /* Without the lock: all of lost(). */
-struct heddle_sched_task *heddle_pool_lost(struct heddle_sched_pool *p, unsigned cls);
+struct heddle_sched_task *heddle_sched_pool_lost(struct heddle_sched_pool *p, unsigned cls);
 
 /* The bin of the first task of a bucket; of the first with rank <= limit. -1:
  * none. bin[i].root is the task. */
-int heddle_pool_first(const struct heddle_sched_pool *p,
-                      const struct heddle_pool_bucket *b);
-int heddle_pool_below(const struct heddle_sched_pool *p,
-                      const struct heddle_pool_bucket *b, double limit);
-struct heddle_sched_task *heddle_pool_take(struct heddle_sched_pool *p,
-                                           struct heddle_pool_bucket *b,
+int heddle_sched_pool_first(const struct heddle_sched_pool *p,
+                      const struct heddle_sched_pool_bucket *b);
+int heddle_sched_pool_below(const struct heddle_sched_pool *p,
+                      const struct heddle_sched_pool_bucket *b, double limit);
+struct heddle_sched_task *heddle_sched_pool_take(struct heddle_sched_pool *p,
+                                           struct heddle_sched_pool_bucket *b,
                                            int bin);
-void heddle_pool_put(struct heddle_sched_pool *p, struct heddle_sched_task *t);
+void heddle_sched_pool_put(struct heddle_sched_pool *p, struct heddle_sched_task *t);
+
+/* The same, but among the first few of the bin, which have about equal ranks, the
+ * one with the most of its data in the memory of the class. */
+struct heddle_sched_task *
+heddle_sched_pool_take_near(struct heddle_sched_pool *p,
+                            struct heddle_sched_pool_bucket *b, int bin,
+                            unsigned cls);
+
+/* ns of a bucket's tasks on each type; INFINITY: cannot, or not known well. For a
+ * bucket that several sorts share it is that of the first. */
+void heddle_sched_pool_times(const struct heddle_sched_pool *p,
+                             const struct heddle_sched_pool_bucket *b,
+                             struct heddle_sched_pool_times *out);
+
+/* ns until the workers of a type are through with what waits for them: the tasks
+ * of all buckets that are fastest there. */
+double heddle_sched_pool_backlog(const struct heddle_sched_pool *p,
+                                 unsigned type);
 
 /* A task's cost on a class, from its record. */
-static inline double heddle_pool_ns(const struct heddle_sched_pool *p,
+static inline double heddle_sched_pool_ns(const struct heddle_sched_pool *p,
                                     const struct heddle_sched_task *t,
                                     unsigned cls)
 {

@@ -172,6 +172,9 @@ double heddle_win_begin(const struct heddle_win *w, unsigned cls, double now,
                         double ns);
 double heddle_win_busy(const struct heddle_win *w, unsigned worker, double now);
 
+/* With the lock: nobody will pop for the class any more. */
+void heddle_win_lost(struct heddle_win *w, unsigned cls);
+
 /* With the lock: the cost to decide with. INFINITY: cannot run. NAN: not known
  * well enough. */
 double heddle_win_ns(const struct heddle_win *w,
