@@ -33,7 +33,7 @@ def read_layers(root, report):
     path = root / "src/LAYERS"
     for n, line in enumerate(path.read_text().splitlines(), 1):
         line = line.split("#")[0].strip()
-        if not line:
+        if not line or line.startswith("face "):
             continue
         if not re.fullmatch(r"[a-z0-9_]+\s*:[a-z0-9_ ]*", line):
             report.fail(path, n, f"cannot parse '{line}'")
@@ -45,6 +45,16 @@ def read_layers(root, report):
             report.fail(path, n, f"{module} lists {d}, which is not above it")
         layers[module] = set(deps.split())
     return layers
+
+
+def read_faces(root):
+    """Headers besides m/m.h that other modules may include."""
+    faces = set()
+    for line in (root / "src/LAYERS").read_text().splitlines():
+        line = line.split("#")[0].strip()
+        if line.startswith("face "):
+            faces.update(line.split()[1:])
+    return faces
 
 
 def files(root, *suffixes, under=(".",)):

@@ -63,7 +63,7 @@ struct heddle_ctx_opts {
     struct heddle_allocator allocator; /* zero: the C library's */
 
     /* Devices and memories; see docs/guide/06-devices.md. */
-    const char *devices; /* "none", or names and kinds with commas, as in
+    const char *devices;   /* "none", or names and kinds with commas, as in
                             "opencl" or "cpu,opencl0"; NULL: every accelerator
                             that is found */
     size_t device_memory;  /* bytes of each device to use; 0: what is free */
@@ -77,7 +77,7 @@ struct heddle_ctx_opts {
     const char *faults; /* what shall go wrong, as `fault` lines of a machine
                            file with ';' between them */
     const char *plan;   /* for the scheduler replay: a log or placement file */
-    bool ignore_env;                   /* take nothing from the environment */
+    bool ignore_env;    /* take nothing from the environment */
 };
 
 /*
@@ -150,11 +150,11 @@ struct heddle_ctx_stats {
     uint64_t failed;
     uint64_t cancelled;
     uint64_t steals;
-    uint64_t parks;    /* times a worker went to sleep */
-    size_t cell_bytes; /* memory of all task records */
-    uint64_t cells;    /* task records allocated */
-    size_t data_bytes; /* runtime-allocated data now */
-    uint64_t virtual_ns; /* virtual time since the start; 0: real time */
+    uint64_t parks;        /* times a worker went to sleep */
+    size_t cell_bytes;     /* memory of all task records */
+    uint64_t cells;        /* task records allocated */
+    size_t data_bytes;     /* runtime-allocated data now */
+    uint64_t virtual_ns;   /* virtual time since the start; 0: real time */
     uint64_t copied_bytes; /* between memories, all reasons */
     uint64_t evictions;
 };
@@ -166,8 +166,8 @@ HEDDLE_API heddle_status heddle_ctx_get_stats(heddle_ctx *ctx,
 
 /* A memory of the context: the host's, a device's, a disk. */
 struct heddle_memory_info {
-    size_t size;   /* sizeof(struct heddle_memory_info) */
-    char name[32]; /* "host", "opencl0", ... */
+    size_t size;     /* sizeof(struct heddle_memory_info) */
+    char name[32];   /* "host", "opencl0", ... */
     uint64_t budget; /* bytes; UINT64_MAX: no limit */
     uint64_t used, peak;
     uint64_t bytes_in, bytes_out; /* copied to and from it */
@@ -185,8 +185,8 @@ struct heddle_class_info {
     size_t size; /* sizeof(struct heddle_class_info) */
     char name[32];
     char model[64];
-    char kind[16];     /* "cpu", "cuda", "opencl" */
-    unsigned memory;   /* index for heddle_ctx_get_memory() */
+    char kind[16];   /* "cpu", "cuda", "opencl" */
+    unsigned memory; /* index for heddle_ctx_get_memory() */
     unsigned nworkers;
     int is_lost;
 };

@@ -329,8 +329,7 @@ static HEDDLE_NOINLINE void submit_trace(heddle_ctx *ctx, struct submission *s,
                                 ? heddle_slow_predict(ctx, c)
                                 : 0;
 
-    heddle_trace_submit(l, c->id, s->kinfo->id, c->prio,
-                        heddle_ctx_ticks(ctx),
+    heddle_trace_submit(l, c->id, s->kinfo->id, c->prio, heddle_ctx_ticks(ctx),
                         predicted, s->scope == NULL ? 0 : s->scope->parent_id);
     for (unsigned i = 0; i < nops; i++)
         heddle_trace_access(l, c->id, acc[i].unit->id, (uint8_t)acc[i].mode,

@@ -207,7 +207,7 @@ struct exec_slow {
     unsigned rank;
     struct dev_task *dev; /* on a device */
     void *check;          /* the checker's */
-    bool is_skipped; /* the engine decided not to run it */
+    bool is_skipped;      /* the engine decided not to run it */
     char message[200];
 };
 

@@ -73,8 +73,7 @@ static heddle_status ctx_start_trace(heddle_ctx *ctx,
         .alloc = &ctx->alloc,
         .clock = &ctx->clock,
         .level = o->log == HEDDLE_OFF ? HEDDLE_LOG_OFF : o->log_level,
-        .nlanes =
-            ctx->nworkers + 3 + (ctx->dev != NULL ? ctx->dev->nsched : 0),
+        .nlanes = ctx->nworkers + 3 + (ctx->dev != NULL ? ctx->dev->nsched : 0),
         .path = o->log_path,
         .why = why,
         .why_bytes = sizeof(why),
@@ -153,8 +152,8 @@ static heddle_status ctx_init_workers(heddle_ctx *ctx, const int *cpu)
 /* Virtual cores have no distances: each begins with its neighbour. */
 static heddle_status ctx_start_flat_order(heddle_ctx *ctx, unsigned n)
 {
-    ctx->flat_order = heddle_zalloc(&ctx->alloc, (size_t)n * n,
-                                    sizeof(*ctx->flat_order));
+    ctx->flat_order =
+        heddle_zalloc(&ctx->alloc, (size_t)n * n, sizeof(*ctx->flat_order));
     if (ctx->flat_order == NULL)
         return HEDDLE_ENOMEM;
     ctx->flat_bytes = (size_t)n * n * sizeof(*ctx->flat_order);

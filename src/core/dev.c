@@ -94,12 +94,10 @@ static bool dev_is_wanted(const char *list, const struct heddle_dev_info *info,
     return list_has(list, driver) || list_has(list, info->name);
 }
 
-static heddle_status dev_open_one(struct heddle_devs *d,
-                                  const struct heddle_driver *drv,
-                                  unsigned index,
-                                  const struct heddle_dev_info *info,
-                                  const struct heddle_ctx_opts *o, char *why,
-                                  size_t cap)
+static heddle_status
+dev_open_one(struct heddle_devs *d, const struct heddle_driver *drv,
+             unsigned index, const struct heddle_dev_info *info,
+             const struct heddle_ctx_opts *o, char *why, size_t cap)
 {
     struct heddle_dev *dev = NULL;
     struct dev_class *c;
@@ -129,8 +127,7 @@ static heddle_status dev_open_real(struct heddle_devs *d,
                                    const struct heddle_ctx_opts *o, char *why,
                                    size_t cap)
 {
-    const bool is_off =
-        o->devices != NULL && strcmp(o->devices, "none") == 0;
+    const bool is_off = o->devices != NULL && strcmp(o->devices, "none") == 0;
 
     for (unsigned k = 0; heddle_driver_table[k] != NULL && !is_off; k++) {
         const struct heddle_driver *drv = heddle_driver_table[k];
@@ -191,13 +188,12 @@ static heddle_status dev_open_disk(struct heddle_devs *d,
         return dev_refuse(st, why, cap, "the folder '%s' cannot be used: %s",
                           o->disk_path, heddle_status_text(st));
     /* Data may leave the host now: its budget is the memory module's. */
-    d->node[0].budget = d->ctx->reg.budget != 0 ? d->ctx->reg.budget
-                                                : HEDDLE_MEM_NO_LIMIT;
+    d->node[0].budget =
+        d->ctx->reg.budget != 0 ? d->ctx->reg.budget : HEDDLE_MEM_NO_LIMIT;
     d->has_budget = true;
     d->ctx->reg.budget = 0;
-    d->disk_node =
-        (int)dev_add_node(d, "disk", HEDDLE_MEM_DISK, d->disk,
-                          HEDDLE_MEM_NO_LIMIT);
+    d->disk_node = (int)dev_add_node(d, "disk", HEDDLE_MEM_DISK, d->disk,
+                                     HEDDLE_MEM_NO_LIMIT);
     return HEDDLE_OK;
 }
 
@@ -277,8 +273,8 @@ static heddle_status dev_open_classes(struct heddle_devs *d, char *why,
     d->env.world = d->sim;
     for (unsigned i = 0; i < d->plat->ncls; i++) {
         const struct heddle_plat_class *p = &d->plat->cls[i];
-        struct dev_class *c = dev_add_class(d, p->name, p->model, p->kind,
-                                            p->node, p->nworkers);
+        struct dev_class *c =
+            dev_add_class(d, p->name, p->model, p->kind, p->node, p->nworkers);
         const heddle_status st = drv->open(&d->env, i, &c->dev);
 
         if (st != HEDDLE_OK)
@@ -295,7 +291,8 @@ static heddle_status dev_open_virtual(struct heddle_devs *d,
                                       const struct heddle_ctx_opts *o,
                                       char *why, size_t cap)
 {
-    HEDDLE_TRY(heddle_plat_open(&d->ctx->alloc, o->machine, &d->plat, why, cap));
+    HEDDLE_TRY(
+        heddle_plat_open(&d->ctx->alloc, o->machine, &d->plat, why, cap));
     d->is_virtual = true;
     d->executes = o->execute == HEDDLE_ON;
     if (d->plat->ncls > DEV_CLASSES || d->plat->nnodes > HEDDLE_MEM_NODES)
@@ -303,7 +300,8 @@ static heddle_status dev_open_virtual(struct heddle_devs *d,
                           "%s: more than %d classes or %d memories", o->machine,
                           DEV_CLASSES, HEDDLE_MEM_NODES);
     HEDDLE_TRY(dev_open_faults(d, o, why, cap));
-    HEDDLE_TRY(heddle_sim_create(&d->ctx->alloc, d->plat, d->executes, &d->sim));
+    HEDDLE_TRY(
+        heddle_sim_create(&d->ctx->alloc, d->plat, d->executes, &d->sim));
     d->nnodes = 0;
     for (unsigned i = 0; i < d->plat->nnodes; i++) {
         const struct heddle_plat_node *n = &d->plat->node[i];
@@ -311,9 +309,8 @@ static heddle_status dev_open_virtual(struct heddle_devs *d,
 
         if (i > 0 && o->device_memory != 0)
             budget = o->device_memory;
-        dev_add_node(d, n->name,
-                     i == 0 ? HEDDLE_MEM_HOST : HEDDLE_MEM_DEVICE, NULL,
-                     i == 0 ? HEDDLE_MEM_NO_LIMIT : budget);
+        dev_add_node(d, n->name, i == 0 ? HEDDLE_MEM_HOST : HEDDLE_MEM_DEVICE,
+                     NULL, i == 0 ? HEDDLE_MEM_NO_LIMIT : budget);
     }
     return dev_open_classes(d, why, cap);
 }
@@ -321,8 +318,7 @@ static heddle_status dev_open_virtual(struct heddle_devs *d,
 /* Memories that no class has are of no use to anybody: a virtual disk, say. */
 static void dev_drop_nodes(struct heddle_devs *d)
 {
-    while (d->nnodes > 1 && d->node[d->nnodes - 1].dev == NULL &&
-           d->is_virtual)
+    while (d->nnodes > 1 && d->node[d->nnodes - 1].dev == NULL && d->is_virtual)
         d->nnodes--;
 }
 
@@ -385,22 +381,23 @@ static heddle_status dev_start_workers(struct heddle_devs *d)
     for (unsigned c = 0; c < d->ncls; c++) {
         struct dev_class *cls = &d->cls[c];
 
-        d->sched_cls[c] = (struct heddle_sched_class){
-            .name = cls->name,
-            .kind = (unsigned)cls->kind,
-            .type = cls->type,
-            .node = cls->node,
-            .first = cls->first,
-            .nworkers = cls->nworkers};
+        d->sched_cls[c] =
+            (struct heddle_sched_class){.name = cls->name,
+                                        .kind = (unsigned)cls->kind,
+                                        .type = cls->type,
+                                        .node = cls->node,
+                                        .first = cls->first,
+                                        .nworkers = cls->nworkers};
         for (unsigned i = 0; i < cls->nworkers; i++) {
             d->class_of[cls->first + i] = c;
             if (cls->dev == NULL)
                 continue;
-            d->worker[n] = (struct dev_worker){
-                .id = cls->first + i,
-                .cls = c,
-                .stream = i,
-                .lane = heddle_trace_get_lane(ctx->trace, ctx->nworkers + 3 + n)};
+            d->worker[n] =
+                (struct dev_worker){.id = cls->first + i,
+                                    .cls = c,
+                                    .stream = i,
+                                    .lane = heddle_trace_get_lane(
+                                        ctx->trace, ctx->nworkers + 3 + n)};
             n++;
         }
     }
@@ -495,10 +492,9 @@ static void dev_used(void *user, unsigned node, int64_t delta, uint64_t used)
         .c = node};
 
     if (node != 0) /* those are the driver's; the host's come from any thread */
-        heddle_trace_event(ctx->driver->lane, HEDDLE_TRACE_DATA,
-                           delta < 0 ? HEDDLE_LOG_MEM_FREE
-                                     : HEDDLE_LOG_MEM_ALLOC,
-                           &e);
+        heddle_trace_event(
+            ctx->driver->lane, HEDDLE_TRACE_DATA,
+            delta < 0 ? HEDDLE_LOG_MEM_FREE : HEDDLE_LOG_MEM_ALLOC, &e);
 }
 
 static void dev_lost_unit(void *user, heddle_handle *unit, unsigned node)
@@ -555,7 +551,8 @@ heddle_status heddle_dev_start(heddle_ctx *ctx)
                  .lost = dev_lost_unit,
                  .kick = heddle_dev_kick,
                  .fault_copy = d->nfaults != 0 ? heddle_dev_fault_copy : NULL,
-                 .fault_alloc = d->nfaults != 0 ? heddle_dev_fault_alloc : NULL},
+                 .fault_alloc =
+                     d->nfaults != 0 ? heddle_dev_fault_alloc : NULL},
     };
 
     HEDDLE_TRY(dev_start_workers(d));

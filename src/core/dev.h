@@ -27,7 +27,7 @@
 
 enum {
     DEV_CLASSES = 48,
-    DEV_DEPTH = 2,    /* tasks a worker of a device has at once: one runs, the data
+    DEV_DEPTH = 2, /* tasks a worker of a device has at once: one runs, the data
                          of the other come */
 };
 
@@ -64,7 +64,7 @@ struct dev_task {
     struct heddle_exec x;
     struct exec_slow s;
     const struct task_ext *ext;
-    struct task_ext own_ext; /* of a node */
+    struct task_ext own_ext;            /* of a node */
     int16_t at[HEDDLE_KERNEL_OPERANDS]; /* operand -> req.op, or -1 - private */
     unsigned variant;
     double model_ns; /* expected; < 0: unknown */
@@ -75,10 +75,10 @@ struct dev_task {
         struct dev_task *owner;
     } raw[HEDDLE_KERNEL_OPERANDS];
     heddle_status raw_status;
-    bool is_out;      /* they are on their way back */
-    bool has_scratch; /* the last private buffer */
-    bool is_settled;  /* the request holds nothing */
-    heddle_status status; /* on the host: why the data are not there */
+    bool is_out;                /* they are on their way back */
+    bool has_scratch;           /* the last private buffer */
+    bool is_settled;            /* the request holds nothing */
+    heddle_status status;       /* on the host: why the data are not there */
     struct heddle_mem_op *more; /* more operands than fit */
 };
 
@@ -140,7 +140,8 @@ struct heddle_devs {
     struct heddle_spin pool_lock;
     struct dev_task *free;
     struct heddle_spin note_lock;
-    struct heddle_map notes; /* task -> classes it is barred from << 8 | tries */
+    struct heddle_map
+        notes; /* task -> classes it is barred from << 8 | tries */
     _Atomic uint32_t nnotes;
 
     struct heddle_thread thread;

@@ -69,8 +69,8 @@ void heddle_dev_push(heddle_ctx *ctx, struct heddle_sched_task *t)
 {
     struct heddle_devs *d = ctx->dev;
 
-    if (task_is_hidden(t) || (heddle_load_acq(&d->nlost) != 0 &&
-                              !heddle_dev_has_home(d, t))) {
+    if (task_is_hidden(t) ||
+        (heddle_load_acq(&d->nlost) != 0 && !heddle_dev_has_home(d, t))) {
         t->link[1] = NULL;
         heddle_dev_supply(d, t);
         return;
@@ -142,8 +142,8 @@ static void host_refuse(struct worker *w, struct heddle_exec *x,
     struct heddle_sched_task *next;
 
     x->slow = s;
-    next = x->node != NULL ? heddle_node_leave(x, st)
-                           : heddle_slow_leave(x, st);
+    next =
+        x->node != NULL ? heddle_node_leave(x, st) : heddle_slow_leave(x, st);
     if (next != NULL)
         heddle_engine_push(w, next);
 }
@@ -221,8 +221,7 @@ void heddle_dev_give_up(struct worker *w, struct heddle_sched_task *t)
     const struct task_ext *ext = heddle_task_exec(w, t, &x, &own);
     struct exec_slow s = {.name = ext != NULL ? ext->name : NULL};
 
-    snprintf(s.message, sizeof(s.message),
-             "no device is left that can run it");
+    snprintf(s.message, sizeof(s.message), "no device is left that can run it");
     host_refuse(w, &x, &s, HEDDLE_EDEV);
 }
 
@@ -340,10 +339,9 @@ heddle_status heddle_handle_advise(heddle_handle *h, enum heddle_advice advice,
     s.domain = &ctx->root.domain;
     s.kinfo = &ctx->advice;
     HEDDLE_TRY(heddle_submit_lock(ctx));
-    st = heddle_submit_hidden(ctx, &s, h, HEDDLE_R,
-                              (void *)((uintptr_t)memory << ADVICE_SHIFT |
-                                       (uintptr_t)advice),
-                              NULL);
+    st = heddle_submit_hidden(
+        ctx, &s, h, HEDDLE_R,
+        (void *)((uintptr_t)memory << ADVICE_SHIFT | (uintptr_t)advice), NULL);
     heddle_submit_unlock(ctx);
     if (st != HEDDLE_OK)
         return heddle_fail(ctx, HEDDLE_ENOMEM, "no memory for an advice");

@@ -15,10 +15,10 @@
 #include "core/dev.h"
 
 enum {
-    POLL_NS = 20000,       /* between looks while devices work */
-    IDLE_NS = 50000000,    /* longest sleep of the driver */
-    HOME_TRIES = 16,       /* before data count as not to be brought home */
-    NO_EVENT_NS = 50000,   /* virtual time stands still: another thread's turn */
+    POLL_NS = 20000,     /* between looks while devices work */
+    IDLE_NS = 50000000,  /* longest sleep of the driver */
+    HOME_TRIES = 16,     /* before data count as not to be brought home */
+    NO_EVENT_NS = 50000, /* virtual time stands still: another thread's turn */
 };
 
 uint64_t heddle_dev_now_ns(void *user)
@@ -57,7 +57,8 @@ void heddle_dev_kick(void *user)
     /* A read-modify-write, as is the driver's announcement: one sees the other. */
     heddle_add_acqrel(&d->bell, 1u);
     if (heddle_load_acq(&d->sleeps) != 0)
-        (void)syscall(SYS_futex, &d->bell, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+        (void)syscall(SYS_futex, &d->bell, FUTEX_WAKE_PRIVATE, 1, NULL, NULL,
+                      0);
 }
 
 /* --- one step ------------------------------------------------------------------- */
@@ -139,8 +140,8 @@ static void *dev_main(void *arg)
             heddle_ctx_signal(ctx); /* perhaps that was the last task */
             was_busy = false;
         }
-        is_busy = heddle_load_rlx(&d->running) != 0 ||
-                  !heddle_mem_is_idle(d->mem);
+        is_busy =
+            heddle_load_rlx(&d->running) != 0 || !heddle_mem_is_idle(d->mem);
         dev_sleep(d, seen, is_busy ? POLL_NS : IDLE_NS);
     }
     heddle_returns_flush(&ctx->driver->returns);
@@ -181,8 +182,7 @@ static bool virtual_supplied(struct heddle_devs *d)
 
     if (t == NULL)
         return false;
-    if (!heddle_is_node(t) &&
-        (heddle_task_cell(t)->flags & TASK_HIDDEN) != 0)
+    if (!heddle_is_node(t) && (heddle_task_cell(t)->flags & TASK_HIDDEN) != 0)
         heddle_engine_run(w, t);
     else
         heddle_dev_give_up(w, t);

@@ -65,7 +65,8 @@ void heddle_dev_task_free(struct heddle_devs *d, struct dev_task *dt)
 }
 
 /* What a task has tried in vain: classes << 8 | failures. */
-static uint64_t note_get(struct heddle_devs *d, const struct heddle_sched_task *t)
+static uint64_t note_get(struct heddle_devs *d,
+                         const struct heddle_sched_task *t)
 {
     uint64_t v = 0;
 
@@ -120,8 +121,8 @@ static bool fault_hits(const struct heddle_devs *d, enum heddle_fault_kind kind,
 heddle_status heddle_dev_fault_copy(void *user, unsigned from, unsigned to)
 {
     struct heddle_devs *d = user;
-    const bool is_out = fault_hits(d, HEDDLE_FAULT_COPY, from,
-                                   ++d->node_copies[from]);
+    const bool is_out =
+        fault_hits(d, HEDDLE_FAULT_COPY, from, ++d->node_copies[from]);
     const bool is_in =
         fault_hits(d, HEDDLE_FAULT_COPY, to, ++d->node_copies[to]);
 
@@ -163,12 +164,12 @@ static void dev_trace(struct dev_task *dt, heddle_status st)
         log = HEDDLE_LOG_OK;
     else if (st == HEDDLE_ECANCELED)
         log = HEDDLE_LOG_CANCELLED;
-    heddle_trace_task(lane, dt->x.id, dt->x.kinfo->id, (uint8_t)dt->variant,
-                      (uint8_t)((unsigned)log | (dt->x.node != NULL
-                                                     ? HEDDLE_LOG_REPLAYED
-                                                     : 0u)),
-                      heddle_clock_to_ticks(&ctx->clock, begin),
-                      heddle_clock_to_ticks(&ctx->clock, end), 0);
+    heddle_trace_task(
+        lane, dt->x.id, dt->x.kinfo->id, (uint8_t)dt->variant,
+        (uint8_t)((unsigned)log |
+                  (dt->x.node != NULL ? HEDDLE_LOG_REPLAYED : 0u)),
+        heddle_clock_to_ticks(&ctx->clock, begin),
+        heddle_clock_to_ticks(&ctx->clock, end), 0);
 }
 
 static void dev_partials(struct dev_task *dt)
@@ -201,7 +202,8 @@ static void dev_finish(struct dev_task *dt, heddle_status st)
     note_drop(ctx->dev, dt->t);
     if (st != HEDDLE_ECANCELED || !s.is_skipped)
         heddle_store_rlx(&w->executed, heddle_load_rlx(&w->executed) + 1);
-    next = x.node != NULL ? heddle_node_leave(&x, st) : heddle_slow_leave(&x, st);
+    next =
+        x.node != NULL ? heddle_node_leave(&x, st) : heddle_slow_leave(&x, st);
     HEDDLE_ASSERT(next == NULL || ctx->allows_handoff);
     if (next != NULL)
         heddle_engine_push(w, next);
@@ -269,9 +271,9 @@ static void dev_end(struct dev_task *dt, heddle_status st)
     }
     if (st == HEDDLE_EDEV)
         heddle_dev_lose(d, cls);
-    if (dt->x.scope != NULL || (st != HEDDLE_EDEV && st != HEDDLE_EDECLINED &&
-                                (note_get(d, dt->t) & NOTE_TRIES) >=
-                                    dev_retries(dt))) {
+    if (dt->x.scope != NULL ||
+        (st != HEDDLE_EDEV && st != HEDDLE_EDECLINED &&
+         (note_get(d, dt->t) & NOTE_TRIES) >= dev_retries(dt))) {
         if (st == HEDDLE_EDEV)
             snprintf(dt->s.message, sizeof(dt->s.message),
                      "the device %s was lost", d->cls[cls].name);
@@ -408,9 +410,8 @@ static void dev_launch(struct dev_task *dt)
 {
     struct heddle_devs *d = dt->ctx->dev;
     struct dev_class *c = &d->cls[dt->worker->cls];
-    const struct heddle_dev_launch l = {.run = dev_function(dt),
-                                    .x = &dt->x,
-                                    .model_ns = dt->model_ns};
+    const struct heddle_dev_launch l = {
+        .run = dev_function(dt), .x = &dt->x, .model_ns = dt->model_ns};
     heddle_status st = HEDDLE_OK;
 
     dt->op = (struct heddle_op){.done = launch_done};
@@ -503,8 +504,8 @@ bool heddle_dev_fill(struct dev_task *dt, unsigned node)
     req->node = node;
     req->nops = req->nprivate = 0;
     if (dt->x.nops > HEDDLE_MEM_OPERANDS) {
-        dt->more = heddle_zalloc(&dt->ctx->alloc, TASK_NOPS + 1,
-                                 sizeof(*dt->more));
+        dt->more =
+            heddle_zalloc(&dt->ctx->alloc, TASK_NOPS + 1, sizeof(*dt->more));
         if (dt->more == NULL)
             return false;
         req->op = dt->more;

@@ -46,16 +46,16 @@ static void shape_costs(struct heddle_devs *d, const struct heddle_exec *x,
     const heddle_kernel *k = x->kinfo->kernel;
 
     for (unsigned c = 0; c < d->ncls && d->is_virtual; c++) {
-        s->ns[c] = heddle_plat_time(d->plat, k->name, c, s->bytes,
-                                    s->cost.flops);
+        s->ns[c] =
+            heddle_plat_time(d->plat, k->name, c, s->bytes, s->cost.flops);
         if (!isfinite(s->ns[c]) && d->executes)
             s->ns[c] = UNKNOWN_NS;
         s->ns[c] += d->plat->task_ns;
     }
 }
 
-static struct dev_shape *shape_new(struct heddle_devs *d,
-                                   struct heddle_exec *x, uint64_t key)
+static struct dev_shape *shape_new(struct heddle_devs *d, struct heddle_exec *x,
+                                   uint64_t key)
 {
     const heddle_kernel *k = x->kinfo->kernel;
     const size_t nentries = (size_t)d->ntypes * HEDDLE_KERNEL_VARIANTS;
@@ -236,8 +236,7 @@ static bool class_can(struct heddle_devs *d, const struct heddle_exec *x,
         return false;
     if (c->node == 0 && budget == HEDDLE_MEM_NO_LIMIT)
         return true;
-    if (c->node != 0 &&
-        (x->nops > HEDDLE_KERNEL_OPERANDS || exec_has_alias(x)))
+    if (c->node != 0 && (x->nops > HEDDLE_KERNEL_OPERANDS || exec_has_alias(x)))
         return false;
     return budget == HEDDLE_MEM_NO_LIMIT ||
            heddle_dev_need(d, x, cls) <= budget;
@@ -473,8 +472,8 @@ static heddle_status check_refuse(heddle_ctx *ctx, struct heddle_exec *x,
                 continue;
             serves = true;
             s = heddle_dev_shape(d, x);
-            has_time = has_time || !d->is_virtual ||
-                       (s != NULL && !isnan(s->ns[c]));
+            has_time =
+                has_time || !d->is_virtual || (s != NULL && !isnan(s->ns[c]));
             need = heddle_dev_need(d, x, c);
             if (d->node[node].budget > best)
                 best = d->node[node].budget;

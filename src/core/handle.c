@@ -186,8 +186,7 @@ static void handle_retire(heddle_ctx *ctx, heddle_handle *h)
     heddle_spin_lock(&ctx->submit_lock);
     if (h->dep.crowd == HEDDLE_CROWD_REDUCE) /* nothing added is lost */
         st = heddle_domain_close(&ctx->root.domain, h, &h->dep);
-    is_live = st != HEDDLE_OK ||
-              heddle_dep_is_live(&ctx->root.slab, &h->dep) ||
+    is_live = st != HEDDLE_OK || heddle_dep_is_live(&ctx->root.slab, &h->dep) ||
               (ctx->dev != NULL && !heddle_dev_may_free(ctx, h));
     if (is_live && st == HEDDLE_OK)
         st = heddle_submit_hidden(ctx, &s, h, HEDDLE_RW, NULL, NULL);

@@ -525,8 +525,11 @@ static bool slow_run_hidden(struct worker *w, struct heddle_cell *c,
         c->flags &= ~(uint32_t)TASK_NOPS;
         if (ctx->dev != NULL)
             heddle_dev_settle(w, &c->sched, HEDDLE_EDECLINED);
+        c->flags |= TASK_LOOSE;
         *next_out = heddle_engine_end(w, c);
         heddle_unit_unref(unit); /* the one it inherited */
+        /* Counted last: its root may need a release of its own. */
+        heddle_store_rel(&w->done, heddle_load_rlx(&w->done) + 1);
         return true;
     }
     if (c->kinfo == &ctx->combine) {
@@ -571,8 +574,7 @@ struct heddle_sched_task *heddle_slow_run(struct worker *w,
     heddle_slow_exec(w, c, ext, &x);
     if (!heddle_turns_take(&x))
         return NULL;
-    if (w->ctx->dev != NULL &&
-        !heddle_dev_supply_host(w, &c->sched, &x, ext))
+    if (w->ctx->dev != NULL && !heddle_dev_supply_host(w, &c->sched, &x, ext))
         return NULL;
     st = heddle_slow_body(&x, &s, ext);
     if (st == TASK_PUT_BACK) { /* a gang that cannot form now */

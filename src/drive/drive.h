@@ -11,7 +11,10 @@
  * driver does what it is told and says when it is done.
  *
  * Streams   A device has info.nstreams streams for kernels, numbered from 0, and
- *           one more, number nstreams, that the engine gives all its copies to.
+ *           one more, number nstreams, that the engine gives its transfers to.
+ *           There the engine relies on no order: it never has two transfers in
+ *           flight that touch the same bytes.
+ * Memory    A pointer may be anything but NULL: nobody adds to it.
  * Order     Work on one stream of a device runs in the order in which it was
  *           given; work on different streams does not wait for each other unless
  *           order() says so. alloc() and free() are ordered with their stream:
@@ -33,7 +36,7 @@
  *           library: then it finds none. Vendor libraries are loaded by probe(),
  *           with dlopen, when they are not certain to be there.
  *
- * One file and one line of drive.def add a driver; tests/conformance/drive_test.c
+ * One file and one line of drive.def add a driver; tests/conformance/drive_conformance.c
  * runs each through the same script.
  */
 #include <stdbool.h>
@@ -111,21 +114,22 @@ struct heddle_drive_env {
     const struct heddle_allocator *alloc;
     uint64_t (*now_ns)(void *user); /* the context's clock */
     void *user;
-    const char *path;        /* disk: a folder; NULL: the system's */
-    uint64_t bytes;          /* disk: the most to use; 0: what is free */
-    void *world;             /* sim: struct heddle_sim */
-    const char *cache_dir;   /* for compiled programs; NULL: no cache */
-    const char *select;      /* device names to take, see HEDDLE_DEVICES */
+    const char *path;      /* disk: a folder; NULL: the system's */
+    uint64_t bytes;        /* disk: the most to use; 0: what is free */
+    void *world;           /* sim: struct heddle_sim */
+    const char *cache_dir; /* for compiled programs; NULL: no cache */
+    const char *select;    /* device names to take, see HEDDLE_DEVICES */
 };
 
 struct heddle_dev_info {
     char name[32];  /* "opencl0": unique in a context */
     char model[64]; /* equal devices have equal ones: key of the models */
-    enum heddle_device kind; /* 0: runs no kernels (disk) */
-    unsigned nstreams;       /* kernels that make sense at once */
-    uint64_t memory_total, memory_free; /* bytes; free: now */
+    enum heddle_device kind;             /* 0: runs no kernels (disk) */
+    unsigned nstreams;                   /* kernels that make sense at once */
+    uint64_t memory_total, memory_free;  /* bytes; free: now */
     double peak_flops, peak_bytes_per_s; /* 0: unknown */
-    bool is_cpu; /* the host's cores under another name: not taken unless asked */
+    bool
+        is_cpu; /* the host's cores under another name: not taken unless asked */
 };
 
 struct heddle_driver {

@@ -29,10 +29,9 @@
 struct heddle_sim;
 
 /* `plat` is borrowed. HEDDLE_ENOMEM. */
-HEDDLE_MUST_USE heddle_status
-heddle_sim_create(const struct heddle_allocator *a,
-                  const struct heddle_plat *plat, bool executes,
-                  struct heddle_sim **sim_out);
+HEDDLE_MUST_USE heddle_status heddle_sim_create(
+    const struct heddle_allocator *a, const struct heddle_plat *plat,
+    bool executes, struct heddle_sim **sim_out);
 void heddle_sim_destroy(struct heddle_sim *s);
 
 /* ns since the beginning. */

@@ -12,12 +12,11 @@
 
 uint64_t heddle_mem_copy_bytes(const heddle_handle *unit)
 {
-    return ((uint64_t)unit->bytes + MEM_ALIGN - 1) &
-           ~(uint64_t)(MEM_ALIGN - 1);
+    return ((uint64_t)unit->bytes + MEM_ALIGN - 1) & ~(uint64_t)(MEM_ALIGN - 1);
 }
 
-uint64_t copy_size(const struct heddle_mem *m, const heddle_handle *unit,
-                   unsigned node)
+uint64_t heddle_copy_size(const struct heddle_mem *m, const heddle_handle *unit,
+                          unsigned node)
 {
     /* On the host with all its gaps, elsewhere without. */
     if (m->node[node].kind == HEDDLE_MEM_HOST)
@@ -26,7 +25,7 @@ uint64_t copy_size(const struct heddle_mem *m, const heddle_handle *unit,
     return heddle_mem_copy_bytes(unit);
 }
 
-void node_account(struct heddle_mem *m, unsigned node, int64_t delta)
+void heddle_mem_account(struct heddle_mem *m, unsigned node, int64_t delta)
 {
     struct mem_node *n = &m->node[node];
 
@@ -81,10 +80,10 @@ static heddle_status copy_memory(struct heddle_mem *m, struct heddle_where *w,
     return HEDDLE_OK;
 }
 
-struct mem_copy *copy_alloc(struct heddle_mem *m, struct heddle_where *w,
-                            unsigned node, heddle_status *st)
+struct mem_copy *heddle_copy_alloc(struct heddle_mem *m, struct heddle_where *w,
+                                   unsigned node, heddle_status *st)
 {
-    const uint64_t bytes = copy_size(m, w->unit, node);
+    const uint64_t bytes = heddle_copy_size(m, w->unit, node);
     struct mem_copy *c = m->free_copies;
     void *ptr = NULL;
 
@@ -100,15 +99,15 @@ struct mem_copy *copy_alloc(struct heddle_mem *m, struct heddle_where *w,
         }
         return NULL;
     }
-    *c = (struct mem_copy){
-        .where = w, .node = node, .ptr = ptr, .bytes = bytes};
+    *c =
+        (struct mem_copy){.where = w, .node = node, .ptr = ptr, .bytes = bytes};
     w->at[node] = c;
     copy_link(&m->node[node], c);
-    node_account(m, node, (int64_t)bytes);
+    heddle_mem_account(m, node, (int64_t)bytes);
     return c;
 }
 
-void copy_pin(struct heddle_mem *m, struct mem_copy *c)
+void heddle_copy_pin(struct heddle_mem *m, struct mem_copy *c)
 {
     c->pins++;
     c->is_doomed = false;
@@ -118,17 +117,17 @@ void copy_pin(struct heddle_mem *m, struct mem_copy *c)
     }
 }
 
-void copy_unpin(struct heddle_mem *m, struct mem_copy *c)
+void heddle_copy_unpin(struct heddle_mem *m, struct mem_copy *c)
 {
     HEDDLE_ASSERT(c->pins > 0);
     if (--c->pins != 0)
         return;
     m->node[c->node].is_dirty = true; /* it may be evicted now */
     if (c->is_doomed)
-        copy_drop(m, c);
+        heddle_copy_drop(m, c);
 }
 
-void copy_drop(struct heddle_mem *m, struct mem_copy *c)
+void heddle_copy_drop(struct heddle_mem *m, struct mem_copy *c)
 {
     struct mem_node *n = &m->node[c->node];
 
@@ -139,8 +138,8 @@ void copy_drop(struct heddle_mem *m, struct mem_copy *c)
         return;
     }
     HEDDLE_ASSERT(c->arriving == NULL && c->leaving == NULL);
-    where_set(m, c->where,
-              where_valid(c->where) & ~(UINT64_C(1) << c->node));
+    heddle_where_set(m, c->where,
+                     where_valid(c->where) & ~(UINT64_C(1) << c->node));
     copy_unlink(n, c);
     if (c->where->at[c->node] == c)
         c->where->at[c->node] = NULL;
@@ -152,7 +151,7 @@ void copy_drop(struct heddle_mem *m, struct mem_copy *c)
     n->is_dirty = true;
 }
 
-bool mem_collect(struct heddle_mem *m)
+bool heddle_mem_collect(struct heddle_mem *m)
 {
     const bool has_any = m->garbage != NULL;
 
@@ -165,7 +164,7 @@ bool mem_collect(struct heddle_mem *m)
             n->drv->free(n->dev, c->ptr, (size_t)c->bytes, n->copy_stream);
         else if (!m->is_fake)
             heddle_free(&m->alloc, c->ptr, (size_t)c->bytes);
-        node_account(m, c->node, -(int64_t)c->bytes);
+        heddle_mem_account(m, c->node, -(int64_t)c->bytes);
         n->is_dirty = true;
         c->next = m->free_copies;
         m->free_copies = c;

@@ -27,7 +27,7 @@ struct mem_copy {
     uint64_t bytes; /* counted against the budget; 0 for a home */
     unsigned pins;  /* requests and transfers that use it */
     struct mem_xfer *arriving;
-    struct mem_xfer *leaving; /* transfers that read it, by next_out */
+    struct mem_xfer *leaving;     /* transfers that read it, by next_out */
     struct mem_copy *prev, *next; /* of the node, least recently used first */
     bool is_home;   /* the unit's memory on the host: never freed here */
     bool is_doomed; /* goes when the last pin does */
@@ -40,9 +40,9 @@ struct heddle_where {
     struct heddle_where *prev, *next;           /* all of them */
     struct heddle_where *away_prev, *away_next; /* not valid on the host */
     bool is_listed_away;
-    bool is_zero;    /* never written and without memory: all zeros */
+    bool is_zero; /* never written and without memory: all zeros */
     bool wont_use;
-    bool is_going; /* its handle is about to be freed: leave it alone */
+    bool is_going;   /* its handle is about to be freed: leave it alone */
     uint64_t pinned; /* nodes where the user wants it to stay */
     struct heddle_layout compact;
     struct heddle_runs runs;
@@ -84,11 +84,12 @@ struct mem_node {
     const struct heddle_driver *drv;
     unsigned copy_stream;
     uint64_t budget, used, peak;
-    uint64_t promised; /* the budget before the driver turned out to have less */
+    uint64_t
+        promised;     /* the budget before the driver turned out to have less */
     uint64_t leaving; /* bytes of copies that are being evicted */
     unsigned admitted; /* requests that hold memory here */
     unsigned nevicting;
-    struct mem_copy *first, *last; /* those that count, LRU */
+    struct mem_copy *first, *last;           /* those that count, LRU */
     struct heddle_mem_req *q_first, *q_last; /* wait for room, oldest first */
     bool is_dirty; /* something changed: look at the queue */
     bool is_lost;
@@ -105,12 +106,12 @@ struct heddle_mem {
     int disk; /* its node, or -1 */
     struct heddle_where *units;
     struct heddle_where *away;
-    struct mem_xfer *todo, *todo_last;   /* to be started */
+    struct mem_xfer *todo, *todo_last;     /* to be started */
     struct mem_xfer *staged, *staged_last; /* wait for the staging buffer */
     bool is_staging;
     void *stage;
     size_t stage_bytes;
-    struct heddle_mem_req *wake;  /* all transfers there: look again */
+    struct heddle_mem_req *wake; /* all transfers there: look again */
     struct heddle_mem_req *done, *done_last; /* ready() is to be called */
     struct mem_copy *garbage;
     size_t inflight; /* transfers begun or to begin */
@@ -147,49 +148,49 @@ static inline bool where_is_at(const struct heddle_where *w, unsigned node)
 }
 
 /* where.c. All with the lock held. */
-struct heddle_where *where_get(struct heddle_mem *m, heddle_handle *unit);
-void where_set(struct heddle_mem *m, struct heddle_where *w, uint64_t valid);
-void where_free(struct heddle_mem *m, struct heddle_where *w);
-uint64_t where_next_use(const struct heddle_where *w);
-bool where_has_write(const struct heddle_where *w);
+struct heddle_where *heddle_where_get(struct heddle_mem *m,
+                                      heddle_handle *unit);
+void heddle_where_set(struct heddle_mem *m, struct heddle_where *w,
+                      uint64_t valid);
+void heddle_where_free(struct heddle_mem *m, struct heddle_where *w);
+uint64_t heddle_where_next_use(const struct heddle_where *w);
+bool heddle_where_has_write(const struct heddle_where *w);
 
 /* copy.c */
-uint64_t copy_size(const struct heddle_mem *m, const heddle_handle *unit,
-                   unsigned node);
+uint64_t heddle_copy_size(const struct heddle_mem *m, const heddle_handle *unit,
+                          unsigned node);
 /* A buffer with memory; NULL and *st: none. */
-struct mem_copy *copy_alloc(struct heddle_mem *m, struct heddle_where *w,
-                            unsigned node, heddle_status *st);
-void copy_pin(struct heddle_mem *m, struct mem_copy *c);
-void copy_unpin(struct heddle_mem *m, struct mem_copy *c);
+struct mem_copy *heddle_copy_alloc(struct heddle_mem *m, struct heddle_where *w,
+                                   unsigned node, heddle_status *st);
+void heddle_copy_pin(struct heddle_mem *m, struct mem_copy *c);
+void heddle_copy_unpin(struct heddle_mem *m, struct mem_copy *c);
 /* Frees it now or with its last pin. */
-void copy_drop(struct heddle_mem *m, struct mem_copy *c);
+void heddle_copy_drop(struct heddle_mem *m, struct mem_copy *c);
 /* Mover: gives memory back. */
-bool mem_collect(struct heddle_mem *m);
-void node_account(struct heddle_mem *m, unsigned node, int64_t delta);
+bool heddle_mem_collect(struct heddle_mem *m);
+void heddle_mem_account(struct heddle_mem *m, unsigned node, int64_t delta);
 
 /* xfer.c */
 /* A transfer to node `to` that is under way or begins. NULL: *st is HEDDLE_OK when
  * none is needed, else there is no source or no memory. */
-struct mem_xfer *xfer_get(struct heddle_mem *m, struct heddle_where *w,
-                          unsigned to, enum heddle_mem_reason why,
-                          heddle_status *st);
-heddle_status xfer_wait(struct heddle_mem *m, struct mem_xfer *x,
-                        struct heddle_mem_req *req);
+struct mem_xfer *heddle_xfer_get(struct heddle_mem *m, struct heddle_where *w,
+                                 unsigned to, enum heddle_mem_reason why,
+                                 heddle_status *st);
+heddle_status heddle_xfer_wait(struct heddle_mem *m, struct mem_xfer *x,
+                               struct heddle_mem_req *req);
 /* Mover, without the lock. */
-void xfer_start(struct mem_xfer *x);
-/* Ends one that could not be started; without the lock. */
-void xfer_fail(struct mem_xfer *x, heddle_status st);
+void heddle_xfer_start(struct mem_xfer *x);
 
 /* room.c */
-bool room_admit(struct heddle_mem *m, struct heddle_mem_req *req,
-                heddle_status *st);
-void room_queue(struct heddle_mem *m, struct heddle_mem_req *req);
-void room_serve(struct heddle_mem *m, unsigned node);
-void room_clean(struct heddle_mem *m, unsigned node);
+bool heddle_room_admit(struct heddle_mem *m, struct heddle_mem_req *req,
+                       heddle_status *st);
+void heddle_room_queue(struct heddle_mem *m, struct heddle_mem_req *req);
+void heddle_room_serve(struct heddle_mem *m, unsigned node);
+void heddle_room_clean(struct heddle_mem *m, unsigned node);
 
 /* request.c */
 /* Looks at all operands; then it waits, is REQ_READY or has failed. */
-void req_advance(struct heddle_mem *m, struct heddle_mem_req *req);
+void heddle_req_advance(struct heddle_mem *m, struct heddle_mem_req *req);
 /* The same; ready() will be called when it is. */
 static inline void mem_tell(struct heddle_mem *m, struct heddle_mem_req *req)
 {
@@ -202,11 +203,11 @@ static inline void mem_tell(struct heddle_mem *m, struct heddle_mem_req *req)
 }
 static inline void req_resume(struct heddle_mem *m, struct heddle_mem_req *req)
 {
-    req_advance(m, req);
+    heddle_req_advance(m, req);
     if (req->state == REQ_READY)
         mem_tell(m, req);
 }
-void req_fail(struct heddle_mem *m, struct heddle_mem_req *req,
-              heddle_status st, heddle_handle *culprit);
+void heddle_req_fail(struct heddle_mem *m, struct heddle_mem_req *req,
+                     heddle_status st, heddle_handle *culprit);
 
 #endif /* HEDDLE_MEM_INTERNAL_H */

@@ -12,8 +12,7 @@ heddle_status heddle_mem_create(const struct heddle_mem_opts *o,
     struct heddle_mem *m;
 
     HEDDLE_CHECK(o->nnodes >= 1 && o->nnodes <= HEDDLE_MEM_NODES);
-    m = heddle_zalloc(o->alloc, 1,
-                      sizeof(*m) + o->nnodes * sizeof(m->node[0]));
+    m = heddle_zalloc(o->alloc, 1, sizeof(*m) + o->nnodes * sizeof(m->node[0]));
     if (m == NULL)
         return HEDDLE_ENOMEM;
     heddle_mutex_init(&m->lock, HEDDLE_RANK_MEM, "memory");
@@ -54,7 +53,7 @@ static void unit_strip(struct heddle_mem *m, struct heddle_where *w)
         if (c->is_home)
             heddle_free(&m->alloc, c, sizeof(*c));
         else
-            copy_drop(m, c);
+            heddle_copy_drop(m, c);
     }
 }
 
@@ -66,7 +65,7 @@ void heddle_mem_forget(struct heddle_mem *m, heddle_handle *unit)
     w = heddle_load_rlx(&unit->where);
     if (w != NULL) {
         unit_strip(m, w);
-        where_free(m, w);
+        heddle_where_free(m, w);
     }
     heddle_mutex_unlock(&m->lock);
     m->host.kick(m->host.user);
@@ -78,9 +77,9 @@ void heddle_mem_destroy(struct heddle_mem *m)
         return;
     while (m->units != NULL) {
         unit_strip(m, m->units);
-        where_free(m, m->units);
+        heddle_where_free(m, m->units);
     }
-    mem_collect(m);
+    heddle_mem_collect(m);
     while (m->free_copies != NULL) {
         struct mem_copy *c = m->free_copies;
 
@@ -120,12 +119,12 @@ static void mem_wake(struct heddle_mem *m)
 /* With the lock: what the state asks for. True: something was done. */
 static bool mem_settle(struct heddle_mem *m)
 {
-    const bool has_garbage = mem_collect(m);
+    const bool has_garbage = heddle_mem_collect(m);
 
     mem_wake(m);
     for (unsigned i = 0; i < m->nnodes; i++)
         if (m->node[i].is_dirty)
-            room_serve(m, i);
+            heddle_room_serve(m, i);
     mem_wake(m);
     return has_garbage;
 }
@@ -153,7 +152,7 @@ bool heddle_mem_pump(struct heddle_mem *m)
             return did;
         did = true;
         if (x != NULL)
-            xfer_start(x);
+            heddle_xfer_start(x);
         else
             req->ready(req, req->status);
     }
@@ -207,7 +206,7 @@ size_t heddle_mem_go_home(struct heddle_mem *m)
         if (w->unit->root->owns_memory || where_valid(w) == 0 ||
             w->at[0] == NULL || w->is_going)
             continue;
-        if (xfer_get(m, w, 0, HEDDLE_MEM_WRITEBACK, &st) != NULL)
+        if (heddle_xfer_get(m, w, 0, HEDDLE_MEM_WRITEBACK, &st) != NULL)
             n++;
     }
     mem_unlock(m);
@@ -225,16 +224,16 @@ void heddle_mem_prefetch(struct heddle_mem *m, heddle_handle *unit,
     heddle_status st;
 
     mem_lock(m);
-    w = where_get(m, unit);
+    w = heddle_where_get(m, unit);
     if (w != NULL && !n->is_lost && n->q_first == NULL && !w->is_going &&
         where_valid(w) != 0 && !where_is_at(w, node)) {
-        const uint64_t bytes = copy_size(m, unit, node);
+        const uint64_t bytes = heddle_copy_size(m, unit, node);
 
         if (w->at[node] == NULL && n->used <= n->budget &&
             bytes <= n->budget - n->used)
-            (void)copy_alloc(m, w, node, &st);
+            (void)heddle_copy_alloc(m, w, node, &st);
         if (w->at[node] != NULL)
-            (void)xfer_get(m, w, node, HEDDLE_MEM_PREFETCH, &st);
+            (void)heddle_xfer_get(m, w, node, HEDDLE_MEM_PREFETCH, &st);
     }
     mem_unlock(m);
     m->host.kick(m->host.user);
@@ -257,7 +256,7 @@ void heddle_mem_evict(struct heddle_mem *m, heddle_handle *unit)
     w = heddle_load_rlx(&unit->where);
     if (w != NULL && w->is_listed_away && where_valid(w) != 0 &&
         w->at[0] != NULL)
-        (void)xfer_get(m, w, 0, HEDDLE_MEM_WRITEBACK, &st);
+        (void)heddle_xfer_get(m, w, 0, HEDDLE_MEM_WRITEBACK, &st);
     for (unsigned i = 1; w != NULL && i < m->nnodes; i++) {
         struct mem_copy *c = w->at[i];
 
@@ -265,8 +264,8 @@ void heddle_mem_evict(struct heddle_mem *m, heddle_handle *unit)
             continue;
         w->wont_use = true; /* goes as soon as it is home */
         if (c->pins == 0 && where_is_at(w, 0)) {
-            where_set(m, w, where_valid(w) & ~(UINT64_C(1) << i));
-            copy_drop(m, c);
+            heddle_where_set(m, w, where_valid(w) & ~(UINT64_C(1) << i));
+            heddle_copy_drop(m, c);
         } else if (c->pins != 0) {
             c->is_doomed = where_is_at(w, 0);
         }
@@ -281,7 +280,7 @@ void heddle_mem_pin(struct heddle_mem *m, heddle_handle *unit, unsigned node,
     struct heddle_where *w;
 
     heddle_mutex_lock(&m->lock);
-    w = where_get(m, unit);
+    w = heddle_where_get(m, unit);
     if (w != NULL && is_pinned)
         w->pinned |= UINT64_C(1) << node;
     else if (w != NULL)
@@ -303,14 +302,14 @@ static void lose_unit(struct heddle_mem *m, struct heddle_where *w,
     if (where_is_at(w, node)) {
         const uint64_t left = where_valid(w) & ~(UINT64_C(1) << node);
 
-        where_set(m, w, left);
+        heddle_where_set(m, w, left);
         if (left == 0 && !w->is_zero) {
             heddle_unit_mark(w->unit, HEDDLE_EDEV);
             if (m->host.lost != NULL)
                 m->host.lost(m->host.user, w->unit, node);
         }
     }
-    copy_drop(m, c);
+    heddle_copy_drop(m, c);
 }
 
 void heddle_mem_lose(struct heddle_mem *m, unsigned node)

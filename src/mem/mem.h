@@ -58,8 +58,8 @@ enum heddle_mem_reason {
 /* One operand of a request. */
 struct heddle_mem_op {
     heddle_handle *unit;
-    enum heddle_mode mode;  /* R, W, RW or COMMUTE; private ones are not here */
-    struct mem_copy *copy;  /* on the node, once admitted */
+    enum heddle_mode mode; /* R, W, RW or COMMUTE; private ones are not here */
+    struct mem_copy *copy; /* on the node, once admitted */
 };
 
 struct heddle_mem_req {
@@ -125,7 +125,7 @@ struct heddle_mem_opts {
     struct heddle_mem_host host;
     const struct heddle_mem_node_opts *node; /* node 0 is the host */
     unsigned nnodes;
-    bool is_fake;   /* nothing is really copied: the host has no memory either */
+    bool is_fake; /* nothing is really copied: the host has no memory either */
     unsigned policy; /* enum heddle_mem_policy */
 };
 
@@ -135,8 +135,8 @@ enum heddle_mem_policy {
     HEDDLE_MEM_LRU       /* for comparison */
 };
 
-HEDDLE_MUST_USE heddle_status heddle_mem_create(
-    const struct heddle_mem_opts *o, struct heddle_mem **mem_out);
+HEDDLE_MUST_USE heddle_status heddle_mem_create(const struct heddle_mem_opts *o,
+                                                struct heddle_mem **mem_out);
 /* Nothing is in flight. Frees all copies; units keep living. */
 void heddle_mem_destroy(struct heddle_mem *m);
 

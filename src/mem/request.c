@@ -29,19 +29,19 @@ static void req_release(struct heddle_mem *m, struct heddle_mem_req *req)
 
     for (unsigned i = 0; i < req->nops; i++)
         if (req->op[i].copy != NULL)
-            copy_unpin(m, req->op[i].copy);
+            heddle_copy_unpin(m, req->op[i].copy);
     for (unsigned i = 0; i < req->nprivate; i++) {
         n->drv->free(n->dev, req->private_ptr[i], req->private_bytes[i],
                      n->copy_stream);
-        node_account(m, req->node, -(int64_t)req->private_bytes[i]);
+        heddle_mem_account(m, req->node, -(int64_t)req->private_bytes[i]);
     }
     n->admitted--;
     n->is_dirty = true;
 }
 
 /* ready() will be called with this; nothing is held. */
-void req_fail(struct heddle_mem *m, struct heddle_mem_req *req,
-              heddle_status st, heddle_handle *culprit)
+void heddle_req_fail(struct heddle_mem *m, struct heddle_mem_req *req,
+                     heddle_status st, heddle_handle *culprit)
 {
     req->status = st;
     if (culprit != NULL)
@@ -54,7 +54,7 @@ void req_fail(struct heddle_mem *m, struct heddle_mem_req *req,
 static void op_wait(struct heddle_mem *m, struct heddle_mem_req *req,
                     struct mem_xfer *x)
 {
-    const heddle_status st = xfer_wait(m, x, req);
+    const heddle_status st = heddle_xfer_wait(m, x, req);
 
     if (st != HEDDLE_OK && req->status == HEDDLE_OK)
         req->status = st;
@@ -83,10 +83,9 @@ static bool op_neighbour(struct heddle_mem *m, struct heddle_mem_req *req,
 
     if (w == NULL)
         return false;
-    if (w->is_listed_away &&
-        (mode_reads(op->mode) ||
-         !heddle_box_contains(&op->unit->box, &other->box,
-                              other->root->layout.ndim))) {
+    if (w->is_listed_away && (mode_reads(op->mode) ||
+                              !heddle_box_contains(&op->unit->box, &other->box,
+                                                   other->root->layout.ndim))) {
         if (w->at[0] == NULL)
             return false; /* a root that is being settled: op_root() */
         if (where_valid(w) == 0 && heddle_load_acq(&other->mark) != 0 &&
@@ -95,8 +94,9 @@ static bool op_neighbour(struct heddle_mem *m, struct heddle_mem_req *req,
             req->culprit = other;
             return false;
         }
-        x = where_valid(w) == 0 ? NULL
-                                : xfer_get(m, w, 0, HEDDLE_MEM_FETCH, &st);
+        x = where_valid(w) == 0
+                ? NULL
+                : heddle_xfer_get(m, w, 0, HEDDLE_MEM_FETCH, &st);
         if (x != NULL)
             op_wait(m, req, x);
         else if (st != HEDDLE_OK && req->status == HEDDLE_OK) {
@@ -121,12 +121,12 @@ static bool op_root(struct heddle_mem *m, struct heddle_mem_req *req,
     if (m->disk < 0 || unit->root == unit || w == NULL ||
         (w->at[0] != NULL && w->at[0]->is_home))
         return false;
-    if (w->at[0] == NULL && copy_alloc(m, w, 0, &st) == NULL) {
+    if (w->at[0] == NULL && heddle_copy_alloc(m, w, 0, &st) == NULL) {
         req->status = st;
         return false;
     }
     w->pinned |= 1;
-    x = xfer_get(m, w, 0, HEDDLE_MEM_FETCH, &st);
+    x = heddle_xfer_get(m, w, 0, HEDDLE_MEM_FETCH, &st);
     if (x != NULL)
         op_wait(m, req, x);
     else if (st != HEDDLE_OK)
@@ -150,11 +150,11 @@ static void op_fetch(struct heddle_mem *m, struct heddle_mem_req *req,
             }
             return;
         }
-        where_set(m, w, 1);
+        heddle_where_set(m, w, 1);
     }
     if (where_is_at(w, req->node))
         return;
-    x = xfer_get(m, w, req->node, HEDDLE_MEM_FETCH, &st);
+    x = heddle_xfer_get(m, w, req->node, HEDDLE_MEM_FETCH, &st);
     if (x != NULL) {
         op_wait(m, req, x);
     } else if (st != HEDDLE_OK && req->status == HEDDLE_OK) {
@@ -173,7 +173,7 @@ static void op_keep(struct heddle_mem *m, struct heddle_mem_req *req,
 
     if (where_valid(w) != UINT64_C(1) << req->node || w->at[0] == NULL)
         return;
-    x = xfer_get(m, w, 0, HEDDLE_MEM_WRITEBACK, &st);
+    x = heddle_xfer_get(m, w, 0, HEDDLE_MEM_WRITEBACK, &st);
     if (x != NULL)
         op_wait(m, req, x);
 }
@@ -200,7 +200,7 @@ static void op_supply(struct heddle_mem *m, struct heddle_mem_req *req,
         op_keep(m, req, op);
 }
 
-void req_advance(struct heddle_mem *m, struct heddle_mem_req *req)
+void heddle_req_advance(struct heddle_mem *m, struct heddle_mem_req *req)
 {
     req->state = REQ_ADMITTED;
     if (m->node[req->node].is_lost && req->status == HEDDLE_OK)
@@ -211,7 +211,7 @@ void req_advance(struct heddle_mem *m, struct heddle_mem_req *req)
         return; /* also when it has failed: transfers must end first */
     if (req->status != HEDDLE_OK) {
         req_release(m, req);
-        req_fail(m, req, req->status, NULL);
+        heddle_req_fail(m, req, req->status, NULL);
         return;
     }
     for (unsigned i = 0; i < req->nops && req->is_last; i++)
@@ -232,7 +232,7 @@ bool heddle_mem_begin(struct heddle_mem *m, struct heddle_mem_req *req)
         req->op[i].copy = NULL;
     mem_lock(m);
     for (unsigned i = 0; i < req->nops && st == HEDDLE_OK; i++) {
-        struct heddle_where *w = where_get(m, req->op[i].unit);
+        struct heddle_where *w = heddle_where_get(m, req->op[i].unit);
 
         if (w == NULL)
             st = HEDDLE_ENOMEM;
@@ -240,14 +240,14 @@ bool heddle_mem_begin(struct heddle_mem *m, struct heddle_mem_req *req)
             w->is_going = false; /* somebody uses it again */
     }
     if (st != HEDDLE_OK) {
-        req_fail(m, req, st, NULL);
+        heddle_req_fail(m, req, st, NULL);
     } else if (m->node[req->node].q_first != NULL ||
-               !room_admit(m, req, &st)) {
-        room_queue(m, req);
+               !heddle_room_admit(m, req, &st)) {
+        heddle_room_queue(m, req);
     } else if (st != HEDDLE_OK) {
-        req_fail(m, req, st, NULL);
+        heddle_req_fail(m, req, st, NULL);
     } else {
-        req_advance(m, req);
+        heddle_req_advance(m, req);
         is_ready = req->state == REQ_READY;
     }
     mem_unlock(m);
@@ -264,10 +264,10 @@ static void unit_invalidate(struct heddle_mem *m, struct heddle_where *w,
 {
     w->version++;
     w->is_zero = false;
-    where_set(m, w, UINT64_C(1) << node);
+    heddle_where_set(m, w, UINT64_C(1) << node);
     for (unsigned s = 0; s < m->nnodes; s++)
         if (s != node && w->at[s] != NULL)
-            copy_drop(m, w->at[s]);
+            heddle_copy_drop(m, w->at[s]);
 }
 
 /* Its parts on devices are void, the host has what is left of it. */
@@ -297,7 +297,7 @@ static void op_spoilt(struct heddle_mem *m, const struct heddle_mem_req *req,
 
     w->version++;
     w->is_zero = false;
-    where_set(m, w, where_valid(w) & ~(UINT64_C(1) << req->node));
+    heddle_where_set(m, w, where_valid(w) & ~(UINT64_C(1) << req->node));
 }
 
 void heddle_mem_end(struct heddle_mem *m, struct heddle_mem_req *req,

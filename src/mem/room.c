@@ -26,7 +26,8 @@ static bool req_has_before(const struct heddle_mem_req *req, unsigned i)
 }
 
 /* Bytes that are missing for the whole request. */
-static uint64_t room_need(struct heddle_mem *m, const struct heddle_mem_req *req)
+static uint64_t room_need(struct heddle_mem *m,
+                          const struct heddle_mem_req *req)
 {
     uint64_t need = 0;
 
@@ -34,7 +35,7 @@ static uint64_t room_need(struct heddle_mem *m, const struct heddle_mem_req *req
         const struct heddle_where *w = heddle_load_rlx(&req->op[i].unit->where);
 
         if (w->at[req->node] == NULL && !req_has_before(req, i))
-            need += copy_size(m, req->op[i].unit, req->node);
+            need += heddle_copy_size(m, req->op[i].unit, req->node);
     }
     for (unsigned i = 0; i < req->nprivate; i++)
         need += req->private_bytes[i];
@@ -51,16 +52,16 @@ static void room_undo(struct heddle_mem *m, struct heddle_mem_req *req,
         struct mem_copy *c = req->op[i].copy;
 
         req->op[i].copy = NULL;
-        copy_unpin(m, c);
+        heddle_copy_unpin(m, c);
         if (c->pins == 0 && !where_is_at(c->where, c->node))
-            copy_drop(m, c);
+            heddle_copy_drop(m, c);
     }
     for (unsigned i = 0; i < nprivate; i++) {
         if (n->kind == HEDDLE_MEM_HOST)
             continue;
         n->drv->free(n->dev, req->private_ptr[i], req->private_bytes[i],
                      n->copy_stream);
-        node_account(m, req->node, -(int64_t)req->private_bytes[i]);
+        heddle_mem_account(m, req->node, -(int64_t)req->private_bytes[i]);
     }
 }
 
@@ -73,7 +74,7 @@ static heddle_status room_take_private(struct heddle_mem *m,
         HEDDLE_TRY(m->host.fault_alloc(m->host.user, req->node));
     HEDDLE_TRY(n->drv->alloc(n->dev, req->private_bytes[i], n->copy_stream,
                              &req->private_ptr[i]));
-    node_account(m, req->node, (int64_t)req->private_bytes[i]);
+    heddle_mem_account(m, req->node, (int64_t)req->private_bytes[i]);
     return HEDDLE_OK;
 }
 
@@ -88,11 +89,11 @@ static heddle_status room_take(struct heddle_mem *m, struct heddle_mem_req *req)
         struct mem_copy *c = w->at[req->node];
 
         if (c == NULL)
-            c = copy_alloc(m, w, req->node, &st);
+            c = heddle_copy_alloc(m, w, req->node, &st);
         if (c == NULL)
             break;
         req->op[i].copy = c;
-        copy_pin(m, c);
+        heddle_copy_pin(m, c);
     }
     for (; p < req->nprivate && st == HEDDLE_OK; p++) {
         st = room_take_private(m, req, p);
@@ -130,8 +131,10 @@ static bool room_may_evict(const struct mem_copy *c)
 static bool victim_is_better(const struct heddle_mem *m,
                              const struct mem_copy *a, const struct mem_copy *b)
 {
-    const uint64_t ua = a->where->wont_use ? UINT64_MAX : where_next_use(a->where);
-    const uint64_t ub = b->where->wont_use ? UINT64_MAX : where_next_use(b->where);
+    const uint64_t ua =
+        a->where->wont_use ? UINT64_MAX : heddle_where_next_use(a->where);
+    const uint64_t ub =
+        b->where->wont_use ? UINT64_MAX : heddle_where_next_use(b->where);
 
     if (m->policy == HEDDLE_MEM_LRU)
         return false;
@@ -174,13 +177,13 @@ static bool room_evict(struct heddle_mem *m, struct mem_copy *c)
 
     n->stats.evictions++;
     if (copy_is_clean(c)) {
-        where_set(m, w, where_valid(w) & ~(UINT64_C(1) << c->node));
-        copy_drop(m, c);
+        heddle_where_set(m, w, where_valid(w) & ~(UINT64_C(1) << c->node));
+        heddle_copy_drop(m, c);
         return true;
     }
-    if (w->at[to] == NULL && copy_alloc(m, w, to, &st) == NULL)
+    if (w->at[to] == NULL && heddle_copy_alloc(m, w, to, &st) == NULL)
         return false; /* the disk is full */
-    x = xfer_get(m, w, to, HEDDLE_MEM_EVICT, &st);
+    x = heddle_xfer_get(m, w, to, HEDDLE_MEM_EVICT, &st);
     if (x == NULL)
         return false;
     if (x->why == HEDDLE_MEM_EVICT && x->src == c) {
@@ -200,7 +203,7 @@ static bool room_make(struct heddle_mem *m, struct mem_node *n, uint64_t need)
 
         if (c == NULL || !room_evict(m, c))
             return false;
-        mem_collect(m);
+        heddle_mem_collect(m);
     }
     return true;
 }
@@ -209,8 +212,8 @@ static bool room_make(struct heddle_mem *m, struct mem_node *n, uint64_t need)
  * True: admitted, or it cannot be (*st). False: not now. A driver that has less
  * memory than the budget promised makes the budget smaller.
  */
-bool room_admit(struct heddle_mem *m, struct heddle_mem_req *req,
-                heddle_status *st)
+bool heddle_room_admit(struct heddle_mem *m, struct heddle_mem_req *req,
+                       heddle_status *st)
 {
     struct mem_node *n = &m->node[req->node];
     uint64_t need;
@@ -232,7 +235,7 @@ bool room_admit(struct heddle_mem *m, struct heddle_mem_req *req,
     }
     if (*st != HEDDLE_ENOMEM)
         return true;
-    mem_collect(m);
+    heddle_mem_collect(m);
     if (n->first == NULL && n->admitted == 0)
         return true; /* nothing to evict and still no memory */
     if (n->used < n->budget)
@@ -242,7 +245,7 @@ bool room_admit(struct heddle_mem *m, struct heddle_mem_req *req,
 
 /* --- the queue ----------------------------------------------------------------- */
 
-void room_queue(struct heddle_mem *m, struct heddle_mem_req *req)
+void heddle_room_queue(struct heddle_mem *m, struct heddle_mem_req *req)
 {
     struct mem_node *n = &m->node[req->node];
 
@@ -277,11 +280,11 @@ static bool room_try(struct heddle_mem *m, struct heddle_mem_req *req)
 {
     heddle_status st;
 
-    if (!room_admit(m, req, &st))
+    if (!heddle_room_admit(m, req, &st))
         return false;
     room_unqueue(m, req);
     if (st != HEDDLE_OK)
-        req_fail(m, req, st, NULL);
+        heddle_req_fail(m, req, st, NULL);
     else
         req_resume(m, req);
     return true;
@@ -301,7 +304,7 @@ static void room_bypass(struct heddle_mem *m, struct mem_node *n)
     }
 }
 
-void room_serve(struct heddle_mem *m, unsigned node)
+void heddle_room_serve(struct heddle_mem *m, unsigned node)
 {
     struct mem_node *n = &m->node[node];
 
@@ -323,7 +326,7 @@ void room_serve(struct heddle_mem *m, unsigned node)
                 continue;
             }
             room_unqueue(m, req);
-            req_fail(m, req, HEDDLE_ENOMEM, NULL);
+            heddle_req_fail(m, req, HEDDLE_ENOMEM, NULL);
             continue;
         }
         room_bypass(m, n);
@@ -331,11 +334,11 @@ void room_serve(struct heddle_mem *m, unsigned node)
     }
     if (n->used - n->leaving > n->budget)
         (void)room_make(m, n, 0); /* what was forced in goes first */
-    room_clean(m, node);
+    heddle_room_clean(m, node);
 }
 
 /* A copy that nobody will write again is written back while there is time. */
-void room_clean(struct heddle_mem *m, unsigned node)
+void heddle_room_clean(struct heddle_mem *m, unsigned node)
 {
     struct mem_node *n = &m->node[node];
     struct mem_copy *best = NULL;
@@ -347,7 +350,7 @@ void room_clean(struct heddle_mem *m, unsigned node)
         return;
     for (struct mem_copy *c = n->first; c != NULL; c = c->next) {
         if (!room_may_evict(c) || copy_is_clean(c) || c->leaving != NULL ||
-            c->where->at[0] == NULL || where_has_write(c->where))
+            c->where->at[0] == NULL || heddle_where_has_write(c->where))
             continue;
         if (c->where->unit->root->owns_memory && c->where->use_n == 0)
             continue; /* perhaps nobody wants it at all */
@@ -355,5 +358,5 @@ void room_clean(struct heddle_mem *m, unsigned node)
             best = c;
     }
     if (best != NULL)
-        (void)xfer_get(m, best->where, 0, HEDDLE_MEM_WRITEBACK, &st);
+        (void)heddle_xfer_get(m, best->where, 0, HEDDLE_MEM_WRITEBACK, &st);
 }

@@ -74,11 +74,10 @@ static struct mem_copy *where_home(struct heddle_mem *m, struct heddle_where *w)
     return c;
 }
 
-struct heddle_where *where_get(struct heddle_mem *m, heddle_handle *unit)
+struct heddle_where *heddle_where_get(struct heddle_mem *m, heddle_handle *unit)
 {
     struct heddle_where *w = heddle_load_acq(&unit->where);
-    const size_t bytes =
-        sizeof(*w) + m->nnodes * sizeof(w->at[0]);
+    const size_t bytes = sizeof(*w) + m->nnodes * sizeof(w->at[0]);
 
     if (w != NULL)
         return w;
@@ -105,7 +104,8 @@ struct heddle_where *where_get(struct heddle_mem *m, heddle_handle *unit)
     return w;
 }
 
-void where_set(struct heddle_mem *m, struct heddle_where *w, uint64_t valid)
+void heddle_where_set(struct heddle_mem *m, struct heddle_where *w,
+                      uint64_t valid)
 {
     const bool is_away = (valid & 1) == 0 && !w->is_zero;
 
@@ -129,10 +129,10 @@ void where_set(struct heddle_mem *m, struct heddle_where *w, uint64_t valid)
         w->away_next->away_prev = w->away_prev;
 }
 
-void where_free(struct heddle_mem *m, struct heddle_where *w)
+void heddle_where_free(struct heddle_mem *m, struct heddle_where *w)
 {
     w->is_zero = true; /* nothing of it is missed */
-    where_set(m, w, 0);
+    heddle_where_set(m, w, 0);
     if (w->prev != NULL)
         w->prev->next = w->next;
     else
@@ -147,12 +147,12 @@ void where_free(struct heddle_mem *m, struct heddle_where *w)
 
 /* --- next uses ------------------------------------------------------------ */
 
-uint64_t where_next_use(const struct heddle_where *w)
+uint64_t heddle_where_next_use(const struct heddle_where *w)
 {
     return w->use_n == 0 ? UINT64_MAX : w->use[w->use_head] >> 1;
 }
 
-bool where_has_write(const struct heddle_where *w)
+bool heddle_where_has_write(const struct heddle_where *w)
 {
     for (uint32_t i = 0; i < w->use_n; i++)
         if ((w->use[(w->use_head + i) % w->use_cap] & 1) != 0)
@@ -202,7 +202,7 @@ void heddle_mem_will_use(struct heddle_mem *m, heddle_handle *unit,
     struct heddle_where *w;
 
     heddle_mutex_lock(&m->lock);
-    w = where_get(m, unit);
+    w = heddle_where_get(m, unit);
     if (w != NULL) {
         use_push(m, w, task << 1 | ((mode & HEDDLE_W) != 0));
         w->wont_use = false;

@@ -2,7 +2,7 @@
 /*
  * xfer: bringing a unit from one node to another.
  *
- * Structure  xfer_get() finds or makes a transfer and puts it on the list of those
+ * Structure  heddle_xfer_get() finds or makes a transfer and puts it on the list of those
  *            to be started; the mover starts them without the lock; the driver
  *            ends them (xfer_done) and those who wait look again.
  * Invariants (1) source and destination are pinned while a transfer is in flight
@@ -108,11 +108,11 @@ static struct mem_xfer *xfer_begin(struct heddle_mem *m, struct heddle_where *w,
         .is_staged = is_staged,
     };
     if (x->src != NULL) {
-        copy_pin(m, x->src);
+        heddle_copy_pin(m, x->src);
         x->next_out = x->src->leaving;
         x->src->leaving = x;
     }
-    copy_pin(m, x->dst);
+    heddle_copy_pin(m, x->dst);
     x->dst->arriving = x;
     m->inflight++;
     xfer_enlist(m, x);
@@ -136,13 +136,13 @@ static struct mem_xfer *xfer_hop(struct heddle_mem *m, struct heddle_where *w,
         return NULL;
     }
     if (from > 0 && w->at[0] != NULL)
-        return xfer_get(m, w, 0, why, st); /* then from there */
+        return heddle_xfer_get(m, w, 0, why, st); /* then from there */
     return xfer_begin(m, w, from, to, why, true);
 }
 
-struct mem_xfer *xfer_get(struct heddle_mem *m, struct heddle_where *w,
-                          unsigned to, enum heddle_mem_reason why,
-                          heddle_status *st)
+struct mem_xfer *heddle_xfer_get(struct heddle_mem *m, struct heddle_where *w,
+                                 unsigned to, enum heddle_mem_reason why,
+                                 heddle_status *st)
 {
     struct mem_copy *dst = w->at[to];
     struct mem_xfer *x;
@@ -156,7 +156,7 @@ struct mem_xfer *xfer_get(struct heddle_mem *m, struct heddle_where *w,
         return dst->arriving;
     if (w->is_zero && to == 0) { /* fresh memory is zeroed */
         w->is_zero = false;
-        where_set(m, w, 1);
+        heddle_where_set(m, w, 1);
         return NULL;
     }
     from = xfer_source(m, w, to);
@@ -167,8 +167,8 @@ struct mem_xfer *xfer_get(struct heddle_mem *m, struct heddle_where *w,
     return x;
 }
 
-heddle_status xfer_wait(struct heddle_mem *m, struct mem_xfer *x,
-                        struct heddle_mem_req *req)
+heddle_status heddle_xfer_wait(struct heddle_mem *m, struct mem_xfer *x,
+                               struct heddle_mem_req *req)
 {
     struct mem_wait *w = m->free_waits;
 
@@ -260,7 +260,7 @@ static heddle_status xfer_copy(struct mem_xfer *x)
     return n->drv->copy(n->dev, &c, n->copy_stream, &x->op);
 }
 
-void xfer_start(struct mem_xfer *x)
+void heddle_xfer_start(struct mem_xfer *x)
 {
     const heddle_status st = xfer_copy(x);
 
@@ -278,10 +278,10 @@ static void xfer_release(struct heddle_mem *m, struct mem_xfer *x)
         while (*p != x)
             p = &(*p)->next_out;
         *p = x->next_out;
-        copy_unpin(m, x->src);
+        heddle_copy_unpin(m, x->src);
     }
     x->dst->arriving = NULL;
-    copy_unpin(m, x->dst);
+    heddle_copy_unpin(m, x->dst);
 }
 
 static void xfer_wake(struct heddle_mem *m, struct mem_xfer *x,
@@ -324,7 +324,7 @@ static bool xfer_settle(struct heddle_mem *m, struct mem_xfer *x,
 
     if (st == HEDDLE_OK && x->version == w->version) {
         w->is_zero = false;
-        where_set(m, w, where_valid(w) | UINT64_C(1) << x->to);
+        heddle_where_set(m, w, where_valid(w) | UINT64_C(1) << x->to);
         xfer_count(m, x);
     }
     if (x->why == HEDDLE_MEM_EVICT) {
@@ -352,8 +352,7 @@ static void xfer_finish(struct heddle_mem *m, struct mem_xfer *x,
                         heddle_status st)
 {
     /* A lost device is no failure of those who wait: there may be other copies. */
-    const bool is_lost =
-        m->node[x->from].is_lost || m->node[x->to].is_lost;
+    const bool is_lost = m->node[x->from].is_lost || m->node[x->to].is_lost;
 
     xfer_release(m, x);
     if (st != HEDDLE_OK && x->why == HEDDLE_MEM_EVICT)

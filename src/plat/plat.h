@@ -105,15 +105,16 @@ struct heddle_plat {
  *                 memory without a way to the host, a negative bandwidth, ...
  * HEDDLE_ENOMEM
  */
-HEDDLE_MUST_USE heddle_status
-heddle_plat_open(const struct heddle_allocator *a, const char *source,
-                 struct heddle_plat **plat_out, char *why, size_t cap);
+HEDDLE_MUST_USE heddle_status heddle_plat_open(const struct heddle_allocator *a,
+                                               const char *source,
+                                               struct heddle_plat **plat_out,
+                                               char *why, size_t cap);
 void heddle_plat_destroy(struct heddle_plat *p);
 
 /* One fault from words, as a `fault` line of a file has them. */
-HEDDLE_MUST_USE heddle_status
-heddle_plat_add_fault(struct heddle_plat *p, const char *words, char *why,
-                      size_t cap);
+HEDDLE_MUST_USE heddle_status heddle_plat_add_fault(struct heddle_plat *p,
+                                                    const char *words,
+                                                    char *why, size_t cap);
 
 /* ns of one run of `kernel` on a worker of class `cls`; bytes: of all operands.
  * The timing of exactly these bytes; else a power law through the timings of

@@ -52,6 +52,7 @@ static void cost_digest(struct heddle_win *w, struct heddle_win_sort *s)
     unsigned type = UINT32_MAX;
     bool is_many = false;
 
+    w->version++;
     s->best = NAN;
     s->is_known = true;
     for (unsigned c = 0; c < w->copy.ncls; c++) {
@@ -235,11 +236,14 @@ static void cost_count(struct heddle_win *w, struct heddle_win_sort *s,
         }
 }
 
-void heddle_cost_given(struct heddle_win *w, struct heddle_win_sort *s,
+void heddle_cost_given(struct heddle_win *w, struct heddle_win_rec *r,
                        unsigned cls)
 {
-    s->nlive -= s->nlive > 0;
-    cost_count(w, s, cls, 1, 0);
+    r->sort->nlive -= r->sort->nlive > 0;
+    if (r->is_sent) /* counted, for the class it was sent to */
+        cost_count(w, r->sort, (unsigned)r->cls, -1, 0);
+    r->is_sent = false;
+    cost_count(w, r->sort, cls, 1, 0);
 }
 
 void heddle_cost_ended(struct heddle_win *w, struct heddle_win_rec *r,
@@ -255,15 +259,22 @@ void heddle_cost_ended(struct heddle_win *w, struct heddle_win_rec *r,
         return;
     }
     n = s->c[cls].nrun;
+    if (n == HEDDLE_WIN_MEASURES)
+        cost_digest(w, s); /* trusted from now on */
     if ((n & (n - 1)) == 0 || n % 64 == 0 || n == HEDDLE_WIN_MEASURES)
         heddle_store_rlx(&s->due, 1); /* a hint */
 }
 
-int heddle_win_explore(struct heddle_win *w, const struct heddle_win_ask *q)
+int heddle_win_explore(struct heddle_win *w, const struct heddle_win_ask *q,
+                       struct heddle_win_rec *r)
 {
-    const struct heddle_win_sort *s = q->s;
+    struct heddle_win_sort *s = q->s;
 
-    if (s == NULL || s->is_known)
+    if (r != NULL && r->is_sent) { /* it is pushed again */
+        cost_count(w, r->sort, (unsigned)r->cls, -1, 0);
+        r->is_sent = false;
+    }
+    if (s == NULL || r == NULL || s->is_known)
         return -1;
     if (isnan(s->best))
         return HEDDLE_WIN_ANYONE;
@@ -276,6 +287,9 @@ int heddle_win_explore(struct heddle_win *w, const struct heddle_win_ask *q)
             s->nseen < 4 * x->nrun)
             continue;
         w->turn++;
+        cost_count(w, s, c, 1, 0);
+        r->is_sent = true;
+        r->cls = (int16_t)c;
         return (int)c;
     }
     return -1;

@@ -29,6 +29,7 @@ struct dual {
     double price[HEDDLE_SCHED_POOL_TYPES];
     double rest; /* ns: estimated time to the end */
     unsigned age;
+    uint32_t version; /* of the costs that were used */
     struct heddle_sched_pool_times times[HEDDLE_SCHED_POOL_BUCKETS];
 };
 
@@ -198,8 +199,10 @@ static struct heddle_sched_task *dual_pick(struct heddle_sched_pool *p,
     unsigned best = 0;
     int from = -1;
 
-    if (d->age++ % DUAL_EVERY == 0)
+    if (d->age++ % DUAL_EVERY == 0 || d->version != p->win.version) {
+        d->version = p->win.version;
         dual_refresh(d, now);
+    }
     for (unsigned i = 0; i < p->nbuckets; i++) {
         const struct heddle_sched_pool_bucket *b = p->bucket[i];
         const struct heddle_sched_pool_times *x = &d->times[i];

@@ -28,6 +28,7 @@ enum { HETERO_EVERY = 32 };
 struct hetero {
     struct heddle_sched_pool p;
     unsigned age;
+    uint32_t version; /* of the costs that were used */
     struct heddle_sched_pool_times times[HEDDLE_SCHED_POOL_BUCKETS];
     double release[HEDDLE_SCHED_POOL_BUCKETS]; /* a running mean */
     double score[HEDDLE_SCHED_POOL_BUCKETS][HEDDLE_SCHED_POOL_TYPES];
@@ -120,8 +121,10 @@ static struct heddle_sched_task *hetero_pick(struct heddle_sched_pool *p,
     struct heddle_sched_task *t;
 
     (void)now;
-    if (h->age++ % HETERO_EVERY == 0)
+    if (h->age++ % HETERO_EVERY == 0 || h->version != p->win.version) {
+        h->version = p->win.version;
         hetero_refresh(h);
+    }
     for (unsigned i = 0; i < p->nbuckets; i++)
         if (p->bucket[i]->count > 0 && (p->bucket[i]->mask >> cls & 1) != 0 &&
             h->times[i].ns[type] < INFINITY && hetero_may(h, i, type) &&

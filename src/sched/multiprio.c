@@ -23,6 +23,7 @@ enum { MULTI_EVERY = 32 };
 struct multi {
     struct heddle_sched_pool p;
     unsigned age;
+    uint32_t version; /* of the costs that were used */
     struct heddle_sched_pool_times times[HEDDLE_SCHED_POOL_BUCKETS];
     double gain[HEDDLE_SCHED_POOL_BUCKETS][HEDDLE_SCHED_POOL_TYPES];
 };
@@ -100,8 +101,10 @@ static struct heddle_sched_task *multi_pick(struct heddle_sched_pool *p,
     unsigned best = 0;
 
     (void)now;
-    if (m->age++ % MULTI_EVERY == 0)
+    if (m->age++ % MULTI_EVERY == 0 || m->version != p->win.version) {
+        m->version = p->win.version;
         multi_refresh(m);
+    }
     for (unsigned i = 0; i < p->nbuckets; i++) {
         const struct heddle_sched_pool_bucket *b = p->bucket[i];
         const struct heddle_sched_pool_times *x = &m->times[i];

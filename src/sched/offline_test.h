@@ -706,7 +706,8 @@ static inline void off_lose(struct off_run *x, unsigned cls)
             struct off_task *o = &x->g->task[k->queue[--k->n]];
 
             o->npops = 0;
-            x->ops->ended(x->self, &o->t, w, -1);
+            if (x->ops->ended != NULL)
+                x->ops->ended(x->self, &o->t, w, -1);
             x->ops->push(x->self, &o->t, HEDDLE_SCHED_FOREIGN);
         }
     }

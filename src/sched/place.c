@@ -170,7 +170,8 @@ static unsigned place_choose(const struct heddle_place *p,
 static void place_one(struct heddle_place *p, struct heddle_sched_task *t,
                       const struct heddle_win_ask *q)
 {
-    const int to = heddle_win_explore(&p->win, q);
+    struct heddle_win_rec *r = heddle_win_rec(&p->win, t);
+    const int to = heddle_win_explore(&p->win, q, r);
     unsigned cls;
 
     if (to == HEDDLE_WIN_ANYONE) {
@@ -178,9 +179,9 @@ static void place_one(struct heddle_place *p, struct heddle_sched_task *t,
         return;
     }
     cls = to >= 0 ? (unsigned)to
-                  : place_choose(p, q, heddle_win_rec(&p->win, t));
-    if (heddle_win_rec(&p->win, t) != NULL)
-        heddle_win_rec(&p->win, t)->fetch = q->fetch[cls];
+                  : place_choose(p, q, r);
+    if (r != NULL)
+        r->fetch = q->fetch[cls];
     place_put(p, t, cls,
               q->s != NULL ? heddle_win_sort_ns(&p->win, q->s, cls)
                            : q->ns[cls]);

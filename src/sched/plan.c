@@ -29,8 +29,12 @@
 
 enum {
     PLAN_TRIALS = 16, /* list schedules of a window, at most */
+    PLAN_LARGE = 16384, /* a window that no cache holds: half as many */
     PLAN_CREDIT = 20, /* visits earned with each task */
     PLAN_LEAST = 8,   /* tasks that are worth a plan */
+    PLAN_WAIT = 512,  /* ends after which unknown costs are no excuse */
+    PLAN_EXTRA = 6,   /* trials when the costs have changed ... */
+    PLAN_EXTRAS = 8,  /* ... so many times */
 };
 
 struct plan {
@@ -46,6 +50,8 @@ struct plan {
     struct heddle_win_sort *like[HEDDLE_PLAN_SORTS]; /* of the last plan */
     uint32_t epoch;    /* plans so far */
     uint32_t nends;
+    uint32_t version;  /* of the costs when they were found unknown */
+    unsigned nextras;
 };
 
 static heddle_status plan_init(void *self, const struct heddle_sched_env *env)
@@ -289,20 +295,44 @@ static void plan_now(struct plan *p, double now, unsigned trials)
     p->is_planning = false;
 }
 
+/* Locked: are the costs of nearly all tasks known? A plan without them is worse
+ * than none. */
+static bool plan_knows(struct plan *p)
+{
+    const struct heddle_win *w = &p->place.win;
+    size_t n = 0, nknown = 0;
+
+    if (p->nends >= PLAN_WAIT)
+        return true;
+    if (p->version == w->version)
+        return false; /* nothing has changed since */
+    for (const struct heddle_win_chunk *c = w->first; c != NULL; c = c->next)
+        for (uint32_t i = 0; i < c->nused; i++)
+            if (c->rec[i].seq != 0) {
+                n++;
+                nknown += c->rec[i].sort->is_known;
+            }
+    if (10 * nknown >= 9 * n)
+        return true;
+    p->version = w->version;
+    return false;
+}
+
 /* Locked. */
 static void plan_maybe(struct plan *p, double now)
 {
     const struct heddle_win *w = &p->place.win;
     const uint64_t nnew = w->seq - p->planned;
-    uint64_t trials;
+    uint64_t trials, most;
 
     if (p->is_planning || w->nlive < PLAN_LEAST || w->nlive > p->capcopy ||
         (!p->is_due && 2 * nnew < w->nlive) ||
         w->copy.ntypes > HEDDLE_PLAN_TYPES || w->copy.ntypes < 2)
         return;
     trials = p->credit / w->nlive;
-    if (trials >= 3)
-        plan_now(p, now, trials < PLAN_TRIALS ? (unsigned)trials : PLAN_TRIALS);
+    most = w->nlive > PLAN_LARGE ? PLAN_TRIALS / 2 : PLAN_TRIALS;
+    if (trials >= 3 && plan_knows(p))
+        plan_now(p, now, (unsigned)(trials < most ? trials : most));
 }
 
 static struct heddle_sched_task *plan_pop(void *self, unsigned worker)
@@ -346,8 +376,12 @@ static void plan_ended(void *self, const struct heddle_sched_task *t,
 
     heddle_place_ended(&p->place, t, worker, ns);
     heddle_spin_lock(&p->place.win.lock);
-    if (++p->nends % 32 == 0 && !p->is_planning && plan_is_off(p))
+    if (++p->nends % 32 == 0 && !p->is_planning && !p->is_due &&
+        plan_is_off(p)) {
         p->is_due = true;
+        if (p->nextras++ < PLAN_EXTRAS)
+            p->credit += PLAN_EXTRA * p->place.win.nlive;
+    }
     heddle_spin_unlock(&p->place.win.lock);
 }
 

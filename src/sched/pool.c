@@ -331,7 +331,7 @@ void heddle_sched_pool_push(struct heddle_sched_pool *p, struct heddle_sched_tas
     heddle_spin_lock(&p->win.lock);
     heddle_win_rank(&p->win);
     r = heddle_win_rec(&p->win, t);
-    to = heddle_win_explore(&p->win, &q);
+    to = heddle_win_explore(&p->win, &q, r);
     if (to >= 0)
         pool_force(p, t, (unsigned)to);
     else if (r == NULL || r->sort->bucket == UINT32_MAX)

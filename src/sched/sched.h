@@ -33,7 +33,8 @@
 
 struct heddle_sched_task {
     int prio;
-    uint32_t aux; /* the policy's from submitted() or push() on; link: from push() */
+    uint32_t
+        aux; /* the policy's from submitted() or push() on; link: from push() */
     struct heddle_sched_task *link[2];
 };
 
@@ -45,10 +46,10 @@ enum {
 /* Workers that are alike and share a memory: all cores, or one accelerator. */
 struct heddle_sched_class {
     const char *name;
-    unsigned kind;     /* enum heddle_device */
-    unsigned type;     /* classes of one type take equal times */
-    unsigned node;     /* its memory */
-    unsigned first;    /* its first worker; they are numbered in a row */
+    unsigned kind;  /* enum heddle_device */
+    unsigned type;  /* classes of one type take equal times */
+    unsigned node;  /* its memory */
+    unsigned first; /* its first worker; they are numbered in a row */
     unsigned nworkers;
 };
 
@@ -95,8 +96,8 @@ struct heddle_sched_env {
     unsigned ncls, ntypes;
     const unsigned *class_of; /* worker -> class */
     const struct heddle_sched_view *view;
-    void *view_self;          /* the first argument of its functions */
-    const char *plan;         /* replay: a log or a placement file; or NULL */
+    void *view_self;  /* the first argument of its functions */
+    const char *plan; /* replay: a log or a placement file; or NULL */
 };
 
 struct heddle_sched_ops {

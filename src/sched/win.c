@@ -256,11 +256,11 @@ void heddle_win_popped(struct heddle_win *w, struct heddle_win_rec *r,
     k->sum += ns;
     if (r == NULL)
         return;
+    heddle_cost_given(w, r, w->copy.class_of[worker]);
     r->est = ns;
     r->since = now;
     r->cls = (int16_t)w->copy.class_of[worker];
     r->is_out = true;
-    heddle_cost_given(w, r->sort, w->copy.class_of[worker]);
 }
 
 /* --- ranks -----------------------------------------------------------------*/

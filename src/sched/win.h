@@ -78,6 +78,7 @@ struct heddle_win_rec {
     int16_t plan; /* the policy's: planned class or type; -1: none */
     uint32_t nmore_kept; /* of `more` in use */
     bool is_out;         /* popped and not ended */
+    bool is_sent;        /* placed to be measured, and counted as given */
     uint8_t bin;         /* the policy's */
 };
 
@@ -114,6 +115,7 @@ struct heddle_win {
 
     _Atomic(struct heddle_win_leaf *) sort[HEDDLE_WIN_LEAF];
     uint64_t lost; /* bit: class */
+    uint32_t version; /* of the costs: changes with them */
 
     struct heddle_win_worker *worker;
     uint64_t turn; /* for what goes round */
@@ -188,7 +190,8 @@ static inline double heddle_win_sort_ns(const struct heddle_win *w,
 
 /* With the lock: a class that should measure this task; -1: none, decide by cost;
  * HEDDLE_WIN_ANYONE: no cost is known, let those take it who are free. */
-int heddle_win_explore(struct heddle_win *w, const struct heddle_win_ask *q);
+int heddle_win_explore(struct heddle_win *w, const struct heddle_win_ask *q,
+                       struct heddle_win_rec *r);
 /* With the lock: may the class take a task that is for anyone? Not too many at
  * once before they are measured. */
 bool heddle_win_may_try(const struct heddle_win *w,

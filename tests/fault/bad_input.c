@@ -377,7 +377,7 @@ TEST(bad_kernels)
                "size");
     k[2].name = "lame";
     k[2].variants[0].run = NULL;
-    CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k[2], &call), HEDDLE_EINVAL,
+    CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k[2], &call), HEDDLE_ENOVARIANT,
                "lame");
     k[3].name = "modeless";
     k[3].mode[0] = 0;

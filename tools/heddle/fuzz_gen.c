@@ -1,0 +1,736 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fuzz_gen: a random program from a seed.
+ *
+ * Invariants (1) operands in modes COMMUTE and REDUCE overlap no other operand
+ *                of their task: their order is open
+ *            (2) operands of a task that may only run on a device do not overlap
+ *                when one of them is written: a device has no memory for that
+ *            (3) before the program blocks it releases what it holds and
+ *                completes its events
+ *            (4) a unit is not used after it was let go of
+ */
+#include <string.h>
+
+#include "fuzz.h"
+
+struct gen {
+    struct fuzz_prog *p;
+    struct fuzz_arena *a;
+    bool failed; /* no memory */
+};
+
+static uint64_t below(struct gen *g, uint64_t n)
+{
+    return fuzz_below(g->p, n);
+}
+
+static bool chance(struct gen *g, unsigned percent)
+{
+    return fuzz_chance(g->p, percent);
+}
+
+static struct fuzz_op *emit(struct gen *g, enum fuzz_kind kind, int unit)
+{
+    struct fuzz_prog *p = g->p;
+    struct fuzz_op *op;
+
+    if (p->nops == FUZZ_OPS)
+        p->nops--; /* cannot be: the loop below stops before */
+    op = &p->op[p->nops++];
+    *op = (struct fuzz_op){.kind = kind, .unit = unit};
+    return op;
+}
+
+/* --- boxes --------------------------------------------------------------------- */
+
+/* Do two arithmetic progressions meet? Small numbers: by trying. */
+static bool line_overlap(size_t af, size_t an, size_t as, size_t bf, size_t bn,
+                         size_t bs)
+{
+    for (size_t i = 0; i < an; i++) {
+        const size_t v = af + i * as;
+
+        if (v >= bf && (v - bf) % bs == 0 && (v - bf) / bs < bn)
+            return true;
+    }
+    return false;
+}
+
+bool fuzz_overlap(const struct fuzz_box *a, const struct fuzz_box *b,
+                  unsigned ndim)
+{
+    for (unsigned d = 0; d < ndim; d++)
+        if (!line_overlap(a->first[d], a->extent[d], a->step[d], b->first[d],
+                          b->extent[d], b->step[d]))
+            return false;
+    return true;
+}
+
+struct fuzz_box fuzz_inside(const struct fuzz_box *abs,
+                            const struct fuzz_box *rel, unsigned ndim)
+{
+    struct fuzz_box b = {{0}, {0}, {0}};
+
+    for (unsigned d = 0; d < ndim; d++) {
+        b.first[d] = abs->first[d] + rel->first[d] * abs->step[d];
+        b.step[d] = abs->step[d] * rel->step[d];
+        b.extent[d] = rel->extent[d];
+    }
+    return b;
+}
+
+static struct fuzz_box gen_box(struct gen *g, const struct heddle_layout *l)
+{
+    struct fuzz_box b = {{0}, {0}, {0}};
+
+    for (unsigned d = 0; d < l->ndim; d++) {
+        const size_t n = l->extent[d];
+        size_t most;
+
+        b.first[d] = chance(g, 40) ? 0 : below(g, n);
+        b.step[d] = chance(g, 75) ? 1 : 1 + below(g, 3);
+        most = (n - b.first[d] + b.step[d] - 1) / b.step[d];
+        b.extent[d] = chance(g, 30) ? most : 1 + below(g, most);
+    }
+    return b;
+}
+
+/* --- units --------------------------------------------------------------------- */
+
+static void layout_strides(struct gen *g, struct fuzz_unit *u)
+{
+    unsigned order[FUZZ_DIMS] = {0, 1, 2};
+    size_t at = chance(g, 15) ? 1 + below(g, 2) : 1;
+    const unsigned n = u->layout.ndim;
+
+    if (chance(g, 70)) { /* the last dimension varies fastest, or any */
+        for (unsigned d = 0; d < n; d++)
+            order[d] = n - 1 - d;
+    } else {
+        for (unsigned d = n; d-- > 1;) {
+            const unsigned k = (unsigned)below(g, d + 1), was = order[d];
+
+            order[d] = order[k];
+            order[k] = was;
+        }
+    }
+    for (unsigned i = 0; i < n; i++) {
+        const unsigned d = order[i];
+
+        u->layout.stride[d] = at;
+        at *= u->layout.extent[d];
+        if (chance(g, 25))
+            at += below(g, 4);
+    }
+}
+
+static void gen_root(struct gen *g)
+{
+    static const enum heddle_dtype type[] = {
+        HEDDLE_U8,  HEDDLE_I32, HEDDLE_I64, HEDDLE_F16, HEDDLE_BF16,
+        HEDDLE_F32, HEDDLE_F64, HEDDLE_C64, HEDDLE_C128};
+    struct fuzz_prog *p = g->p;
+    struct fuzz_unit *u = &p->unit[p->nunits];
+    const size_t most = chance(g, 20) ? 600 : 120;
+
+    *u = (struct fuzz_unit){.root = (int)p->nunits, .parent = -1};
+    u->layout.dtype = type[below(g, sizeof(type) / sizeof(type[0]))];
+    u->layout.ndim = 1 + (unsigned)below(g, FUZZ_DIMS);
+    u->count = 1;
+    for (unsigned d = 0; d < u->layout.ndim; d++) {
+        size_t room = most / u->count;
+
+        if (u->layout.ndim > 1 && room > 24)
+            room = 24;
+        u->layout.extent[d] = 1 + below(g, room > 0 ? room : 1);
+        u->count *= u->layout.extent[d];
+        u->abs.extent[d] = u->layout.extent[d];
+        u->abs.step[d] = 1;
+    }
+    layout_strides(g, u);
+    u->span = 1;
+    for (unsigned d = 0; d < u->layout.ndim; d++)
+        u->span += (u->layout.extent[d] - 1) * u->layout.stride[d];
+    u->is_runtime = chance(g, p->config.device == FUZZ_DISK ? 85 : 35);
+    u->has_sum = u->layout.dtype <= HEDDLE_I64;
+    u->is_live = true;
+    emit(g, OP_ROOT, (int)p->nunits++);
+}
+
+static void gen_view(struct gen *g)
+{
+    struct fuzz_prog *p = g->p;
+    const int of = (int)below(g, p->nunits);
+    struct fuzz_unit *parent = &p->unit[of], *u = &p->unit[p->nunits];
+
+    if (!parent->is_live || p->nunits == FUZZ_UNITS)
+        return;
+    *u = (struct fuzz_unit){.root = parent->root, .parent = of};
+    u->rel = gen_box(g, &parent->layout);
+    u->abs = fuzz_inside(&parent->abs, &u->rel, parent->layout.ndim);
+    u->layout = parent->layout;
+    u->count = 1;
+    for (unsigned d = 0; d < u->layout.ndim; d++) {
+        u->layout.extent[d] = u->rel.extent[d];
+        u->layout.stride[d] *= u->rel.step[d];
+        u->count *= u->layout.extent[d];
+        u->offset += u->abs.first[d] * p->unit[u->root].layout.stride[d];
+    }
+    u->has_sum = parent->has_sum;
+    u->is_live = true;
+    p->unit[u->root].has_views = true;
+    emit(g, OP_VIEW, (int)p->nunits++);
+}
+
+static int pick_unit(struct gen *g)
+{
+    struct fuzz_prog *p = g->p;
+
+    for (unsigned i = 0; i < 20; i++) {
+        const int u = (int)below(g, p->nunits);
+
+        if (p->unit[u].is_live)
+            return u;
+    }
+    return -1;
+}
+
+/* --- tasks --------------------------------------------------------------------- */
+
+static struct fuzz_task *task_new(struct gen *g)
+{
+    struct fuzz_task *t = fuzz_alloc(g->a, 1, sizeof(*t));
+
+    if (t == NULL) {
+        g->failed = true;
+        return NULL;
+    }
+    t->id = g->p->ntasks++;
+    t->salt = heddle_rng_next(&g->p->rng);
+    t->by_hand = -1;
+    atomic_store(&t->status, HEDDLE_AGAIN);
+    t->name = (unsigned)below(g, 2);
+    t->priority = chance(g, 50) ? (int)below(g, 7) - 3 : 0;
+    return t;
+}
+
+static enum heddle_mode gen_mode(struct gen *g, bool in_graph)
+{
+    const unsigned x = (unsigned)below(g, 100);
+
+    if (x < 35)
+        return HEDDLE_R;
+    if (x < 55)
+        return HEDDLE_W;
+    if (x < 78)
+        return HEDDLE_RW;
+    if (x < 87)
+        return HEDDLE_COMMUTE;
+    if (x < 95)
+        return in_graph ? HEDDLE_RW : HEDDLE_REDUCE;
+    return HEDDLE_SCRATCH;
+}
+
+static bool is_open(enum heddle_mode m)
+{
+    return m == HEDDLE_COMMUTE || m == HEDDLE_REDUCE;
+}
+
+/* May unit u in mode m stand beside the operands that the task has? */
+static bool operand_fits(struct gen *g, const struct fuzz_task *t, int u,
+                         enum heddle_mode m)
+{
+    const struct fuzz_unit *unit = g->p->unit;
+
+    if (m == HEDDLE_SCRATCH)
+        return true;
+    for (unsigned i = 0; i < t->nops; i++) {
+        const int v = t->unit[i];
+        bool meets;
+
+        if (t->mode[i] == HEDDLE_SCRATCH || unit[v].root != unit[u].root)
+            continue;
+        meets = fuzz_overlap(&unit[u].abs, &unit[v].abs, unit[u].layout.ndim);
+        if (!meets || (m == HEDDLE_R && t->mode[i] == HEDDLE_R))
+            continue;
+        if (is_open(m) || is_open(t->mode[i]) || t->sort == SORT_DEVICE ||
+            t->sort == SORT_NEST || (t->devices >> HEDDLE_DEV_CUDA & 1) != 0 ||
+            t->variant != 0 || !chance(g, 25))
+            return false;
+    }
+    return true;
+}
+
+static size_t unit_bytes(const struct fuzz_unit *u)
+{
+    return u->count * heddle_dtype_bytes(u->layout.dtype);
+}
+
+static size_t round_up(size_t bytes)
+{
+    return (bytes + FUZZ_ALIGN - 1) & ~(size_t)(FUZZ_ALIGN - 1);
+}
+
+/* What the largest tasks need, for memories that just suffice. */
+static void task_needs(struct gen *g, const struct fuzz_task *t)
+{
+    struct fuzz_prog *p = g->p;
+    size_t bytes = t->sort == SORT_SCRATCH ? FUZZ_ALIGN : 0, host = bytes;
+
+    for (unsigned i = 0; i < t->nops; i++) {
+        const struct fuzz_unit *u = &p->unit[t->unit[i]];
+        bool is_new = true;
+
+        for (unsigned k = 0; k < i && t->mode[i] <= HEDDLE_COMMUTE; k++)
+            is_new = is_new && (t->unit[k] != t->unit[i] ||
+                                t->mode[k] > HEDDLE_COMMUTE);
+        if (!is_new)
+            continue;
+        bytes += round_up(unit_bytes(u));
+        host += round_up(p->unit[u->root].span *
+                         heddle_dtype_bytes(u->layout.dtype));
+    }
+    if (bytes > p->need_most)
+        p->need_most = bytes;
+    if ((t->sort == SORT_DEVICE || t->devices == 1u << HEDDLE_DEV_CUDA ||
+         t->variant != 0) &&
+        bytes > p->need_device)
+        p->need_device = bytes;
+    if (host > p->need_host)
+        p->need_host = host;
+}
+
+static void task_operands(struct gen *g, struct fuzz_task *t, bool in_graph)
+{
+    const unsigned want = (unsigned)below(g, FUZZ_OPERANDS + 1);
+    const unsigned near = (unsigned)below(g, 3);
+    int u = -1;
+
+    for (unsigned i = 0; i < want; i++) {
+        enum heddle_mode m = gen_mode(g, in_graph);
+
+        if (u < 0 || near != 0 || chance(g, 70))
+            u = pick_unit(g);
+        if (t->sort == SORT_NEST && (is_open(m) || m == HEDDLE_SCRATCH))
+            m = HEDDLE_RW;
+        if (u < 0 || !operand_fits(g, t, u, m))
+            continue;
+        t->unit[t->nops] = u;
+        t->mode[t->nops++] = m;
+    }
+}
+
+static enum fuzz_sort gen_sort(struct gen *g, bool in_graph)
+{
+    const struct fuzz_config *c = &g->p->config;
+    const unsigned x = (unsigned)below(g, 100);
+
+    if (x < 55)
+        return SORT_BOTH;
+    if (x < 67)
+        return SORT_SCRATCH;
+    if (x < 80)
+        return SORT_CORE;
+    if (x < 94 || in_graph || !c->has_nesting)
+        return c->ngpus > 0 ? SORT_DEVICE : SORT_BOTH;
+    return SORT_NEST;
+}
+
+/* Failures of its own; only what can be retried does not fail in the end. */
+static void task_faults(struct gen *g, struct fuzz_task *t)
+{
+    if (chance(g, 15))
+        t->retries = 1 + (unsigned)below(g, 3);
+    if (t->retries > 0 && t->sort != SORT_NEST && chance(g, 50))
+        t->fail_runs = 1 + (unsigned)below(g, t->retries);
+    if (g->p->config.has_faults && t->sort != SORT_NEST && chance(g, 2))
+        t->fail_runs = t->retries + 1;
+    if (t->sort == SORT_NEST)
+        t->retries = 0;
+}
+
+static void task_options(struct gen *g, struct fuzz_task *t)
+{
+    struct fuzz_prog *p = g->p;
+
+    t->has_opts = p->config.has_faults || chance(g, 40);
+    if (!t->has_opts)
+        return;
+    task_faults(g, t);
+    while (p->nrecent > 0 && t->nafter < FUZZ_AFTER && chance(g, 12)) {
+        struct fuzz_task *e =
+            p->recent[below(g, p->nrecent < 16 ? p->nrecent : 16)];
+
+        e->has_event = true;
+        t->after[t->nafter++] = (int)e->id;
+    }
+    if (p->nopen > 0 && chance(g, 30))
+        t->by_hand = p->open[below(g, p->nopen)];
+}
+
+static struct fuzz_task *child_new(struct gen *g, const struct fuzz_task *t)
+{
+    struct fuzz_task *c = task_new(g);
+    const unsigned want = (unsigned)below(g, 4);
+
+    if (c == NULL)
+        return NULL;
+    c->sort = chance(g, 60) ? SORT_BOTH : SORT_CORE;
+    for (unsigned i = 0; i < want && t->nops > 0; i++) {
+        const unsigned k = (unsigned)below(g, t->nops);
+        const struct fuzz_unit *u = &g->p->unit[t->unit[k]];
+        bool is_used = false;
+
+        for (unsigned n = 0; n < c->nops; n++)
+            is_used = is_used || g->p->unit[t->unit[c->unit[n]]].root == u->root;
+        if (is_used)
+            continue;
+        c->unit[c->nops] = (int)k;
+        c->mode[c->nops] = HEDDLE_R;
+        if (t->mode[k] != HEDDLE_R && chance(g, 70))
+            c->mode[c->nops] = chance(g, 50) ? HEDDLE_RW : HEDDLE_W;
+        c->is_whole[c->nops] = chance(g, 40);
+        c->part[c->nops] = gen_box(g, &u->layout);
+        c->nops++;
+    }
+    return c;
+}
+
+static struct fuzz_task *gen_task(struct gen *g, bool in_graph)
+{
+    struct fuzz_prog *p = g->p;
+    struct fuzz_task *t = task_new(g);
+
+    if (t == NULL)
+        return NULL;
+    t->sort = gen_sort(g, in_graph);
+    if (!in_graph)
+        task_options(g, t);
+    if (t->has_opts && t->sort == SORT_BOTH && p->config.ngpus > 0) {
+        if (chance(g, 10))
+            t->devices = 1u << (chance(g, 50) ? HEDDLE_DEV_CPU : HEDDLE_DEV_CUDA);
+        else if (chance(g, 10))
+            t->declines = true;
+        else if (chance(g, 10))
+            t->variant = 1 + (unsigned)below(g, 2);
+    }
+    task_operands(g, t, in_graph);
+    for (unsigned i = 0; t->sort == SORT_NEST && i < FUZZ_CHILDREN; i++)
+        if (chance(g, 60)) {
+            t->child[t->nchildren] = child_new(g, t);
+            t->nchildren += t->child[t->nchildren] != NULL;
+        }
+    t->waits = chance(g, 40);
+    task_needs(g, t);
+    return t;
+}
+
+static void emit_task(struct gen *g)
+{
+    struct fuzz_prog *p = g->p;
+    struct fuzz_task *t = gen_task(g, false);
+
+    if (t == NULL)
+        return;
+    emit(g, OP_TASK, -1)->task = t;
+    if (t->has_opts)
+        p->recent[p->nrecent++ % 16] = t;
+}
+
+/* --- other operations -------------------------------------------------------------- */
+
+static void release_all(struct gen *g)
+{
+    struct fuzz_prog *p = g->p;
+
+    while (p->nopen > 0)
+        emit(g, OP_COMPLETE, -1)->event = p->open[--p->nopen];
+    while (p->nheld > 0) {
+        const int u = p->held[--p->nheld];
+
+        p->unit[u].is_held = false;
+        emit(g, OP_RELEASE, u);
+    }
+}
+
+static void gen_acquire(struct gen *g)
+{
+    static const enum heddle_mode mode[] = {HEDDLE_R, HEDDLE_R, HEDDLE_RW,
+                                            HEDDLE_W};
+    struct fuzz_prog *p = g->p;
+    const int u = pick_unit(g);
+    struct fuzz_op *op;
+
+    if (u < 0)
+        return;
+    release_all(g);
+    op = emit(g, OP_ACQUIRE, u);
+    op->mode = mode[below(g, 4)];
+    op->salt = heddle_rng_next(&p->rng);
+    p->unit[u].is_held = true;
+    p->held[p->nheld++] = u;
+    if (chance(g, 60))
+        release_all(g);
+}
+
+static void gen_advise(struct gen *g)
+{
+    struct fuzz_prog *p = g->p;
+    const int u = pick_unit(g);
+    struct fuzz_op *op;
+
+    if (u < 0)
+        return;
+    op = emit(g, OP_ADVISE, u);
+    op->advice = (enum heddle_advice)(1 + below(g, p->config.has_pins ? 5 : 3));
+    op->memory = (unsigned)below(g, p->config.nnodes);
+}
+
+static void gen_unref(struct gen *g)
+{
+    struct fuzz_prog *p = g->p;
+    const int u = pick_unit(g);
+
+    if (u < 0 || p->unit[u].is_held)
+        return;
+    for (unsigned i = 0; i < p->ngraphs; i++) /* their units are used again */
+        for (unsigned k = 0; k < p->graph[i]->ntasks; k++)
+            for (unsigned n = 0; n < p->graph[i]->task[k]->nops; n++)
+                if (p->graph[i]->task[k]->unit[n] == u)
+                    return;
+    p->unit[u].is_live = false;
+    emit(g, OP_UNREF, u);
+}
+
+static void gen_graph(struct gen *g)
+{
+    struct fuzz_prog *p = g->p;
+    struct fuzz_graph *graph;
+    const unsigned want = 1 + (unsigned)below(g, 15);
+    struct fuzz_op *op;
+
+    if (p->ngraphs == 4 || (p->ngraphs > 0 && chance(g, 50))) {
+        graph = p->graph[below(g, p->ngraphs)];
+    } else {
+        graph = fuzz_alloc(g->a, 1, sizeof(*graph));
+        if (graph == NULL)
+            return;
+        while (graph->ntasks < want) {
+            struct fuzz_task *t = gen_task(g, true);
+
+            if (t == NULL)
+                return;
+            graph->task[graph->ntasks++] = t;
+        }
+        p->graph[p->ngraphs++] = graph;
+    }
+    op = emit(g, OP_LAUNCH, -1);
+    op->graph = graph;
+    op->task = task_new(g);
+    if (op->task == NULL)
+        p->nops--;
+    else
+        op->task->has_opts = p->config.has_faults || chance(g, 30);
+}
+
+static void gen_event(struct gen *g)
+{
+    struct fuzz_prog *p = g->p;
+
+    if (p->nopen == 4 || p->nevents == FUZZ_TASKS)
+        return;
+    emit(g, OP_EVENT, -1)->event = (int)p->nevents;
+    p->open[p->nopen++] = (int)p->nevents++;
+}
+
+static void gen_other(struct gen *g)
+{
+    struct fuzz_prog *p = g->p;
+    const unsigned x = (unsigned)below(g, 1000);
+
+    if (x < 250)
+        gen_view(g);
+    else if (x < 600)
+        gen_advise(g);
+    else if (x < 740)
+        gen_acquire(g);
+    else if (x < 780) {
+        release_all(g);
+        emit(g, OP_WAIT, -1);
+    } else if (x < 820)
+        gen_unref(g);
+    else if (x < 860 && p->nunits < FUZZ_ROOTS)
+        gen_root(g);
+    else if (x < 920)
+        gen_graph(g);
+    else if (x < 960)
+        gen_event(g);
+    else
+        release_all(g);
+}
+
+static unsigned gen_length(struct gen *g)
+{
+    const unsigned x = (unsigned)below(g, 100);
+
+    if (x < 50)
+        return 5 + (unsigned)below(g, 25);
+    if (x < 88)
+        return 5 + (unsigned)below(g, 95);
+    return 5 + (unsigned)below(g, FUZZ_TASKS - 5);
+}
+
+bool fuzz_generate(struct fuzz_prog *p, struct fuzz_arena *a,
+                   const struct fuzz_setup *s, enum fuzz_device device,
+                   uint64_t seed)
+{
+    struct gen g = {.p = p, .a = a};
+    unsigned nroots, ntasks, others;
+
+    memset(p, 0, offsetof(struct fuzz_prog, unit));
+    p->nunits = p->nops = p->ntasks = p->nevents = p->nrecent = 0;
+    p->nheld = p->nopen = p->ngraphs = 0;
+    p->need_most = p->need_device = p->need_host = 0;
+    p->seed = seed;
+    heddle_rng_seed(&p->rng, seed * FUZZ_NDEVICES + (unsigned)device);
+    fuzz_world(p, s, device);
+    nroots = 1 + (unsigned)below(&g, chance(&g, 50) ? 5 : FUZZ_ROOTS);
+    ntasks = gen_length(&g);
+    others = 5 + (unsigned)below(&g, 40);
+    for (unsigned i = 0; i < nroots; i++)
+        gen_root(&g);
+    for (unsigned i = 0; i < 4; i++)
+        if (chance(&g, 50))
+            gen_view(&g);
+    for (unsigned i = 0; i < ntasks && p->nops < FUZZ_OPS - 32; i++) {
+        emit_task(&g);
+        while (p->nops < FUZZ_OPS - 32 && chance(&g, others))
+            gen_other(&g);
+        if (s->tasks != 0 && i + 1 >= s->tasks)
+            break; /* cut: what follows does not matter */
+    }
+    release_all(&g);
+    fuzz_world_sizes(p, s);
+    return !g.failed;
+}
+
+/* --- for whoever looks for the reason of a failure ------------------------------- */
+
+static const char *mode_name(enum heddle_mode m)
+{
+    switch (m) {
+    case HEDDLE_R: return "R";
+    case HEDDLE_W: return "W";
+    case HEDDLE_RW: return "RW";
+    case HEDDLE_COMMUTE: return "COMMUTE";
+    case HEDDLE_REDUCE: return "REDUCE";
+    case HEDDLE_SCRATCH: return "SCRATCH";
+    }
+    return "?";
+}
+
+static void print_task(FILE *f, const struct fuzz_task *t)
+{
+    static const char *const sort[] = {"both", "scratch", "core", "device",
+                                       "nest"};
+
+    fprintf(f, "task %u %s%u", t->id, sort[t->sort], t->name);
+    for (unsigned i = 0; i < t->nops; i++)
+        fprintf(f, " %s(%d)", mode_name(t->mode[i]), t->unit[i]);
+    if (t->priority != 0)
+        fprintf(f, " priority %d", t->priority);
+    if (t->retries != 0 || t->fail_runs != 0)
+        fprintf(f, " retries %u fails %u", t->retries, t->fail_runs);
+    if (t->declines)
+        fprintf(f, " declines");
+    if (t->devices != 0 || t->variant != 0)
+        fprintf(f, " devices 0x%x variant %u", t->devices, t->variant);
+    for (unsigned i = 0; i < t->nafter; i++)
+        fprintf(f, " after %d", t->after[i]);
+    if (t->by_hand >= 0)
+        fprintf(f, " event %d", t->by_hand);
+    if (t->waits && t->nchildren > 0)
+        fprintf(f, " waits");
+    fprintf(f, " -> %s%s\n",
+            heddle_status_name((heddle_status)atomic_load(&t->status)),
+            atomic_load(&t->on_device) != 0 ? " on a device" : "");
+    for (unsigned i = 0; i < t->nchildren; i++) {
+        fprintf(f, "        child ");
+        print_task(f, t->child[i]);
+    }
+}
+
+static void print_unit(FILE *f, const struct fuzz_unit *u, int i)
+{
+    fprintf(f, "%d %s%s", i, heddle_dtype_name(u->layout.dtype),
+            u->parent >= 0 ? "" : u->is_runtime ? " runtime" : " user");
+    for (unsigned d = 0; d < u->layout.ndim; d++)
+        fprintf(f, " %zu*%zu", u->layout.extent[d], u->layout.stride[d]);
+    if (u->parent >= 0) {
+        fprintf(f, " of %d:", u->parent);
+        for (unsigned d = 0; d < u->layout.ndim; d++)
+            fprintf(f, " %zu+%zu*%zu", u->rel.first[d], u->rel.extent[d],
+                    u->rel.step[d]);
+    }
+    fputc('\n', f);
+}
+
+static void print_op(FILE *f, const struct fuzz_prog *p,
+                     const struct fuzz_op *op)
+{
+    static const char *const advice[] = {"", "prefetch", "wont_use", "evict",
+                                         "pin", "unpin"};
+
+    switch (op->kind) {
+    case OP_ROOT:
+        fprintf(f, "root ");
+        print_unit(f, &p->unit[op->unit], op->unit);
+        break;
+    case OP_VIEW:
+        fprintf(f, "view ");
+        print_unit(f, &p->unit[op->unit], op->unit);
+        break;
+    case OP_UNREF: fprintf(f, "unref %d\n", op->unit); break;
+    case OP_TASK: print_task(f, op->task); break;
+    case OP_WAIT: fprintf(f, "wait\n"); break;
+    case OP_ACQUIRE:
+        fprintf(f, "acquire %s(%d) -> %s\n", mode_name(op->mode), op->unit,
+                heddle_status_name(op->st));
+        break;
+    case OP_RELEASE: fprintf(f, "release %d\n", op->unit); break;
+    case OP_ADVISE:
+        fprintf(f, "advise %s %d in memory %u\n", advice[op->advice], op->unit,
+                op->memory);
+        break;
+    case OP_EVENT: fprintf(f, "event %d\n", op->event); break;
+    case OP_COMPLETE: fprintf(f, "complete %d\n", op->event); break;
+    case OP_LAUNCH:
+        fprintf(f, "launch -> %s\n",
+                heddle_status_name(
+                    (heddle_status)atomic_load(&op->task->status)));
+        for (unsigned i = 0; i < op->graph->ntasks; i++) {
+            fprintf(f, "        ");
+            print_task(f, op->graph->task[i]);
+        }
+        break;
+    }
+}
+
+void fuzz_print(FILE *f, const struct fuzz_prog *p)
+{
+    const struct fuzz_config *c = &p->config;
+
+    fprintf(f, "seed %llu device %s sched %s workers %u device_memory %zu "
+               "memory_budget %zu%s\n",
+            (unsigned long long)p->seed, heddle_fuzz_devices[c->device],
+            c->sched != NULL ? c->sched : "default", c->nworkers,
+            c->device_memory, c->memory_budget,
+            c->ends_with_wait ? "" : " without a last wait");
+    if (c->machine[0] != '\0')
+        fprintf(f, "%sfaults %s\n", c->machine, c->faults);
+    for (unsigned i = 0; i < p->nops; i++) {
+        fprintf(f, "  %u: ", i);
+        print_op(f, p, &p->op[i]);
+    }
+}
