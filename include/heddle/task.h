@@ -171,6 +171,8 @@ HEDDLE_API size_t heddle_exec_arg_bytes(struct heddle_exec *x);
 /* The variant's scratch_bytes, aligned to 64, not zeroed, one for all members of
  * a gang; NULL when it has none. */
 HEDDLE_API void *heddle_exec_scratch(struct heddle_exec *x);
+/* The kind of device that runs this. */
+HEDDLE_API enum heddle_device heddle_exec_device(struct heddle_exec *x);
 /* The worker that runs this, from 0, and its context. */
 HEDDLE_API unsigned heddle_exec_worker(struct heddle_exec *x);
 HEDDLE_API heddle_ctx *heddle_exec_ctx(struct heddle_exec *x);
@@ -191,10 +193,11 @@ HEDDLE_API heddle_status heddle_exec_fail(struct heddle_exec *x,
                                           const char *message);
 
 /*
- * Submits a child. Children are ordered among themselves; the parent ends, and
+ * Submits a child; not from a device. Children are ordered among themselves; the parent ends, and
  * its operands are released, when all of them have. A child may use the
  * parent's operands, parts of them, and handles made by the parent.
  *
+ * HEDDLE_ESTATE   the parent runs on a device
  * HEDDLE_EACCESS  an operand that the parent does not hold in such a mode
  * others          as heddle_submit()
  */

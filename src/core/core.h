@@ -390,6 +390,11 @@ void heddle_dev_push(heddle_ctx *ctx, struct heddle_sched_task *t);
 bool heddle_dev_supply_host(struct worker *w, struct heddle_sched_task *t,
                             struct heddle_exec *x, const struct task_ext *ext);
 bool heddle_dev_supply_hidden(struct worker *w, struct heddle_cell *c);
+/* A task on a core is about to have children: what it wrote so far is valid on
+ * the host and nowhere else. */
+void heddle_dev_lend(struct heddle_exec *x);
+/* All its children have ended: its operands come home. */
+heddle_status heddle_dev_return(struct heddle_exec *x);
 /* Why the data of a hidden task are not there, or HEDDLE_OK. */
 heddle_status heddle_dev_status(const struct heddle_sched_task *t);
 /* A task has ended: what it wrote is valid where it ran. */

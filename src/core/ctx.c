@@ -367,7 +367,7 @@ static heddle_status ctx_find(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
     if (heddle_dev_is_virtual(ctx)) {
         ctx->nworkers = 1;
         /* Ticks of the log are virtual nanoseconds. */
-        ctx->clock = (struct heddle_clock){.ns_per_tick = 1, .is_tsc = true};
+        ctx->clock = heddle_clock_virtual();
     }
     HEDDLE_TRY(ctx_choose_sched(ctx, o));
     ctx_configure(ctx, o);

@@ -158,7 +158,7 @@ static heddle_status dev_check_list(struct heddle_devs *d, const char *list,
 
         snprintf(word, sizeof(word), "%.*s", (int)(n < 63 ? n : 63), p);
         is_there = strcmp(word, "cpu") == 0 || strcmp(word, "none") == 0;
-        for (unsigned i = 1; i < d->ncls; i++)
+        for (unsigned i = 0; i < d->ncls; i++)
             is_there = is_there || strcmp(word, d->cls[i].name) == 0 ||
                        strcmp(word, heddle_device_name(d->cls[i].kind)) == 0;
         if (!is_there)
@@ -265,18 +265,25 @@ static heddle_status dev_open_faults(struct heddle_devs *d,
 
 /* --- virtual time ---------------------------------------------------------------- */
 
-static heddle_status dev_open_classes(struct heddle_devs *d, char *why,
-                                      size_t cap)
+static heddle_status dev_open_classes(struct heddle_devs *d,
+                                      const struct heddle_ctx_opts *o,
+                                      char *why, size_t cap)
 {
     const struct heddle_driver *drv = heddle_driver_find("sim");
 
     d->env.world = d->sim;
     for (unsigned i = 0; i < d->plat->ncls; i++) {
         const struct heddle_plat_class *p = &d->plat->cls[i];
-        struct dev_class *c =
-            dev_add_class(d, p->name, p->model, p->kind, p->node, p->nworkers);
-        const heddle_status st = drv->open(&d->env, i, &c->dev);
+        struct dev_class *c;
+        heddle_status st;
 
+        if (p->kind != HEDDLE_DEV_CPU && o->devices != NULL &&
+            !list_has(o->devices, p->name) &&
+            !list_has(o->devices, heddle_device_name(p->kind)))
+            continue;
+        c = dev_add_class(d, p->name, p->model, p->kind, p->node, p->nworkers);
+        c->plat = i;
+        st = drv->open(&d->env, i, &c->dev);
         if (st != HEDDLE_OK)
             return dev_refuse(st, why, cap, "class %s cannot be simulated: %s",
                               p->name, heddle_status_text(st));
@@ -312,7 +319,11 @@ static heddle_status dev_open_virtual(struct heddle_devs *d,
         dev_add_node(d, n->name, i == 0 ? HEDDLE_MEM_HOST : HEDDLE_MEM_DEVICE,
                      NULL, i == 0 ? HEDDLE_MEM_NO_LIMIT : budget);
     }
-    return dev_open_classes(d, why, cap);
+    HEDDLE_TRY(dev_open_classes(d, o, why, cap));
+    if (d->ncls == 0)
+        return dev_refuse(HEDDLE_EDEV, why, cap,
+                          "none of the classes of %s is wanted", o->machine);
+    return dev_check_list(d, o->devices, why, cap);
 }
 
 /* Memories that no class has are of no use to anybody: a virtual disk, say. */
@@ -461,6 +472,8 @@ static void dev_moved(void *user, const heddle_handle *unit, unsigned from,
     heddle_ctx *ctx = d->ctx;
     const uint64_t ns = op->end_ns - op->begin_ns;
 
+    if (d->is_stopped)
+        return;
     if (st == HEDDLE_EDEV)
         dev_lose_node(d, from != 0 ? from : to);
     if (st != HEDDLE_OK || op->end_ns == 0)
@@ -491,7 +504,7 @@ static void dev_used(void *user, unsigned node, int64_t delta, uint64_t used)
         .x = (uint64_t)(delta < 0 ? -delta : delta),
         .c = node};
 
-    if (node != 0) /* those are the driver's; the host's come from any thread */
+    if (node != 0 && !d->is_stopped) /* those are the driver's; the host's come from any thread */
         heddle_trace_event(
             ctx->driver->lane, HEDDLE_TRACE_DATA,
             delta < 0 ? HEDDLE_LOG_MEM_FREE : HEDDLE_LOG_MEM_ALLOC, &e);

@@ -42,6 +42,7 @@ struct dev_class {
     const struct heddle_driver *drv;
     _Atomic uint32_t is_lost;
     uint64_t launches; /* for injected failures */
+    unsigned plat;     /* virtual: its number in the description */
 };
 
 /* A worker of a device: one stream. */
@@ -50,6 +51,10 @@ struct dev_worker {
     unsigned cls;
     unsigned stream;
     unsigned ntasks; /* in its pipeline */
+    /* Virtual time only: real streams queue by themselves. */
+    unsigned nrunning; /* launched */
+    unsigned nblocked; /* of these, waiting for their children */
+    struct dev_task *queue, *queue_last; /* ready to be launched */
     struct heddle_trace_lane *lane;
 };
 
@@ -77,9 +82,9 @@ struct dev_task {
     heddle_status raw_status;
     bool is_out;                /* they are on their way back */
     bool has_scratch;           /* the last private buffer */
-    bool is_settled;            /* the request holds nothing */
-    heddle_status status;       /* on the host: why the data are not there */
-    struct heddle_mem_op *more; /* more operands than fit */
+    bool is_settled;            /* the request holds nothing */    bool is_lent;       /* children had its operands: see dev_host.c */
+    _Atomic int status; /* on the host: why the data are not there */
+struct heddle_mem_op *more; /* more operands than fit */
 };
 
 /* A kernel on operands of one shape. Constant but for the entries. */
@@ -144,6 +149,7 @@ struct heddle_devs {
         notes; /* task -> classes it is barred from << 8 | tries */
     _Atomic uint32_t nnotes;
 
+    bool is_stopped; /* the log is closed */
     struct heddle_thread thread;
     bool has_thread;
     bool is_stepping; /* virtual: inside of a step */
@@ -205,6 +211,9 @@ void heddle_dev_task_free(struct heddle_devs *d, struct dev_task *dt);
 /* A task that the scheduler gave to a worker of a device. Driver. */
 void heddle_dev_begin(struct heddle_devs *d, struct dev_worker *dw,
                       struct heddle_sched_task *t);
+/* Virtual time: a task waits for its children (or: goes on). Its worker may run
+ * others meanwhile. */
+void heddle_dev_block(struct heddle_devs *d, bool is_blocked);
 /* The device of a class is gone. Driver. */
 void heddle_dev_lose(struct heddle_devs *d, unsigned cls);
 bool heddle_dev_is_barred(struct heddle_devs *d,

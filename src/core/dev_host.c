@@ -103,8 +103,8 @@ static void host_ready(struct heddle_mem_req *req, heddle_status st)
                                     offsetof(struct dev_task, req));
     heddle_ctx *ctx = dt->ctx;
 
-    dt->status = st;
     dt->is_settled = st != HEDDLE_OK;
+    heddle_store_rel(&dt->status, (int)st);
     heddle_dev_supply(ctx->dev, dt->t);
     heddle_park_ring(&ctx->park, ctx->driver->id);
     heddle_ctx_signal(ctx);
@@ -120,7 +120,7 @@ static struct dev_task *host_request(struct worker *w,
         return NULL;
     dt->t = t;
     dt->x = *x;
-    dt->status = HEDDLE_OK;
+    heddle_store_rlx(&dt->status, (int)HEDDLE_OK); /* not shared yet */
     dt->is_settled = false;
     dt->req.ready = host_ready;
     t->link[1] = (struct heddle_sched_task *)(void *)dt;
@@ -154,14 +154,15 @@ static void host_explain(struct dev_task *dt, struct exec_slow *s)
 
     if (dt->req.culprit != NULL)
         snprintf(s->message, sizeof(s->message),
-                 dt->status == HEDDLE_EDEV
+                 heddle_load_acq(&dt->status) == HEDDLE_EDEV
                      ? "the only copy of its operand %s was lost"
                      : "its operand %s could not be brought to the host",
                  heddle_unit_name(dt->req.culprit, name, sizeof(name)));
     else
         snprintf(s->message, sizeof(s->message),
                  "no room on the host for its operands");
-    if (dt->ctx->dev->disk != NULL && dt->status == HEDDLE_ENOMEM) {
+    if (dt->ctx->dev->disk != NULL &&
+        heddle_load_acq(&dt->status) == HEDDLE_ENOMEM) {
         struct heddle_dev *disk = dt->ctx->dev->disk;
         const char *why = heddle_dev_base(disk)->driver->error(disk);
 
@@ -197,7 +198,7 @@ bool heddle_dev_supply_host(struct worker *w, struct heddle_sched_task *t,
             dt->is_settled = true;
         snprintf(s.message, sizeof(s.message), "no memory for its record");
     } else {
-        st = dt->status;
+        st = (heddle_status)heddle_load_acq(&dt->status);
         if (st == HEDDLE_OK)
             return true;
         if (dt->req.culprit != NULL &&
@@ -260,7 +261,9 @@ bool heddle_dev_supply_hidden(struct worker *w, struct heddle_cell *c)
 
 heddle_status heddle_dev_status(const struct heddle_sched_task *t)
 {
-    return t->link[1] == NULL ? HEDDLE_OK : task_record(t)->status;
+    return t->link[1] == NULL
+               ? HEDDLE_OK
+               : (heddle_status)heddle_load_acq(&task_record(t)->status);
 }
 
 /* The next uses of its operands are over. */
@@ -289,9 +292,88 @@ void heddle_dev_settle(struct worker *w, struct heddle_sched_task *t,
     settle_uses(w, t);
     if (dt == NULL)
         return;
-    if (!dt->is_settled)
-        heddle_mem_end(d->mem, &dt->req, st);
+    if (!dt->is_settled) /* what children wrote is where they wrote it */
+        heddle_mem_end(d->mem, &dt->req, dt->is_lent ? HEDDLE_EDECLINED : st);
     heddle_dev_task_free(d, dt);
+}
+
+/* --- parents and children ----------------------------------------------------------- */
+
+static struct heddle_sched_task *exec_task(const struct heddle_exec *x)
+{
+    if (x->cell != NULL)
+        return &x->cell->sched;
+    return (struct heddle_sched_task *)(void *)x->node;
+}
+
+static void exec_written(struct heddle_exec *x)
+{
+    for (unsigned i = 0; i < x->nops; i++)
+        if ((x->mode[i] & HEDDLE_W) != 0 && x->mode[i] <= HEDDLE_COMMUTE &&
+            heddle_mem_concerns(x->op[i]))
+            heddle_mem_written(x->ctx->dev->mem, x->op[i]);
+}
+
+void heddle_dev_lend(struct heddle_exec *x)
+{
+    struct heddle_sched_task *t = exec_task(x);
+
+    if (t == NULL)
+        return;
+    if (t->link[1] != NULL)
+        task_record(t)->is_lent = true;
+    exec_written(x);
+}
+
+static void return_ready(struct heddle_mem_req *req, heddle_status st)
+{
+    struct dev_task *dt =
+        (struct dev_task *)(void *)((char *)req -
+                                    offsetof(struct dev_task, req));
+    heddle_ctx *ctx = dt->ctx;
+
+    heddle_store_rel(&dt->status, (int)st);
+    heddle_ctx_signal(ctx);
+}
+
+static bool return_is_there(void *arg)
+{
+    return heddle_load_acq(&((struct dev_task *)arg)->status) != HEDDLE_AGAIN;
+}
+
+heddle_status heddle_dev_return(struct heddle_exec *x)
+{
+    struct heddle_sched_task *t = exec_task(x);
+    struct heddle_devs *d = x->ctx->dev;
+    struct dev_task *dt, *old;
+    heddle_status st = HEDDLE_OK;
+
+    if (t == NULL || !host_is_concerned(x))
+        return HEDDLE_OK;
+    old = task_record(t);
+    dt = host_request(x->worker, t, x);
+    t->link[1] = (struct heddle_sched_task *)(void *)old;
+    if (dt == NULL || !heddle_dev_fill(dt, 0))
+        return HEDDLE_ENOMEM;
+    dt->req.is_forced = true;
+    dt->req.ready = return_ready;
+    heddle_store_rlx(&dt->status, (int)HEDDLE_AGAIN); /* not shared yet */
+    if (!heddle_mem_begin(d->mem, &dt->req)) {
+        (void)heddle_engine_wait(x->worker, return_is_there, dt, 0);
+        st = (heddle_status)heddle_load_acq(&dt->status);
+    }
+    heddle_store_rlx(&dt->status, (int)HEDDLE_OK);
+    dt->is_settled = st != HEDDLE_OK;
+    dt->is_lent = true;
+    exec_written(x); /* it may write again */
+    if (old == NULL) {
+        t->link[1] = (struct heddle_sched_task *)(void *)dt;
+        return st;
+    }
+    if (!dt->is_settled) /* what it had from the beginning is pinned still */
+        heddle_mem_end(d->mem, &dt->req, HEDDLE_EDECLINED);
+    heddle_dev_task_free(d, dt);
+    return st;
 }
 
 bool heddle_dev_may_free(heddle_ctx *ctx, heddle_handle *h)

@@ -72,7 +72,7 @@ static bool dev_fill_workers(struct heddle_devs *d)
     for (unsigned i = 0; i < d->nworkers; i++) {
         struct dev_worker *dw = &d->worker[i];
 
-        while (dw->ntasks < d->depth &&
+        while (dw->ntasks - dw->nblocked < d->depth &&
                heddle_load_rlx(&d->cls[dw->cls].is_lost) == 0) {
             struct heddle_sched_task *t =
                 ctx->sched->pop(ctx->sched_self, dw->id);
@@ -164,12 +164,16 @@ void heddle_dev_stop(heddle_ctx *ctx)
 {
     struct heddle_devs *d = ctx->dev;
 
-    if (d == NULL || !d->has_thread)
+    if (d == NULL)
+        return;
+    d->is_stopped = !d->has_thread;
+    if (!d->has_thread)
         return;
     heddle_store_rel(&d->stops, 1u);
     heddle_dev_kick(d);
     if (heddle_thread_join(&d->thread) == HEDDLE_OK)
         d->has_thread = false;
+    d->is_stopped = true;
 }
 
 /* --- virtual time ------------------------------------------------------------------- */
@@ -204,8 +208,11 @@ bool heddle_dev_loop(struct worker *w, bool (*stop)(void *), void *arg,
                      uint64_t deadline_ns)
 {
     heddle_ctx *ctx = w->ctx;
+    const bool is_nested = ctx->driver->current != NULL;
     bool ok;
 
+    if (is_nested)
+        heddle_dev_block(ctx->dev, true);
     while (!(ok = stop(arg))) {
         if (heddle_dev_step_virtual(w))
             continue;
@@ -215,6 +222,8 @@ bool heddle_dev_loop(struct worker *w, bool (*stop)(void *), void *arg,
         heddle_thread_sleep_ns(NO_EVENT_NS); /* for an event of somebody else */
     }
     heddle_returns_flush(&ctx->driver->returns);
+    if (is_nested)
+        heddle_dev_block(ctx->dev, false);
     return ok;
 }
 

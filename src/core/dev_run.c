@@ -41,7 +41,7 @@ struct dev_task *heddle_dev_task_new(struct heddle_devs *d)
     dt->more = NULL;
     dt->model = NULL;
     dt->nraw = 0;
-    dt->is_out = false;
+    dt->is_out = dt->is_lent = false;
     dt->raw_status = HEDDLE_OK;
     dt->req.nops = dt->req.nprivate = 0;
     dt->req.op = dt->req.local;
@@ -392,21 +392,41 @@ static heddle_run_fn dev_function(struct dev_task *dt)
     return NULL;
 }
 
+static void dev_start_next(struct heddle_devs *d, struct dev_worker *dw);
+
 static void launch_done(struct heddle_op *op, heddle_status st)
 {
     struct dev_task *dt = (struct dev_task *)(void *)op;
+    struct heddle_devs *d = dt->ctx->dev;
+    struct dev_worker *dw = dt->worker;
+    bool has_partials = false;
 
+    dw->nrunning -= d->is_virtual;
     /* A core has its partial results where they belong. */
-    if (st == HEDDLE_OK && dt->s.dev != NULL)
-        for (unsigned i = 0; i < dt->x.nops; i++)
-            if (dt->s.partial[i] != NULL) {
-                raw_start(dt, true);
-                return;
-            }
-    dev_end(dt, st);
+    for (unsigned i = 0; i < dt->x.nops && dt->s.dev != NULL; i++)
+        has_partials = has_partials || dt->s.partial[i] != NULL;
+    if (st == HEDDLE_OK && has_partials)
+        raw_start(dt, true);
+    else
+        dev_end(dt, st);
+    if (d->is_virtual)
+        dev_start_next(d, dw);
 }
 
-static void dev_launch(struct dev_task *dt)
+/* On a core whose task waits for its children: at once, beside the stream. */
+static heddle_status launch_beside(struct heddle_devs *d,
+                                   const struct heddle_dev_launch *l,
+                                   struct heddle_op *op)
+{
+    if (l->run != NULL)
+        HEDDLE_TRY(l->run(l->x));
+    op->begin_ns = heddle_sim_now(d->sim);
+    op->end_ns = op->begin_ns + (uint64_t)l->model_ns;
+    heddle_sim_after(d->sim, l->model_ns, op);
+    return HEDDLE_OK;
+}
+
+static void launch_now(struct dev_task *dt)
 {
     struct heddle_devs *d = dt->ctx->dev;
     struct dev_class *c = &d->cls[dt->worker->cls];
@@ -421,14 +441,71 @@ static void dev_launch(struct dev_task *dt)
     }
     if (fault_hits(d, HEDDLE_FAULT_LOSE, dt->worker->cls, c->launches))
         st = HEDDLE_EDEV;
-    if (st == HEDDLE_OK)
+    if (st == HEDDLE_OK && dt->worker->nblocked > 0)
+        st = launch_beside(d, &l, &dt->op);
+    else if (st == HEDDLE_OK)
         st = c->drv->launch(c->dev, &l, dt->worker->stream, &dt->op);
     if (st != HEDDLE_OK) {
         const char *why = c->drv->error != NULL ? c->drv->error(c->dev) : "";
 
         if (dt->s.message[0] == '\0' && why != NULL)
             snprintf(dt->s.message, sizeof(dt->s.message), "%s", why);
+        dt->worker->nrunning -= d->is_virtual;
         dev_end(dt, st);
+    }
+}
+
+/* Virtual time: a worker runs one task, and those that wait for children. */
+static void dev_start_next(struct heddle_devs *d, struct dev_worker *dw)
+{
+    while (dw->queue != NULL && dw->nrunning == dw->nblocked) {
+        struct dev_task *dt = dw->queue;
+
+        dw->queue = dt->next;
+        dw->nrunning++;
+        launch_now(dt);
+    }
+    (void)d;
+}
+
+static void dev_launch(struct dev_task *dt)
+{
+    struct heddle_devs *d = dt->ctx->dev;
+    struct dev_worker *dw = dt->worker;
+
+    if (!d->is_virtual) {
+        launch_now(dt);
+        return;
+    }
+    dt->next = NULL;
+    if (dw->queue == NULL)
+        dw->queue = dt;
+    else
+        dw->queue_last->next = dt;
+    dw->queue_last = dt;
+    dev_start_next(d, dw);
+}
+
+void heddle_dev_block(struct heddle_devs *d, bool is_blocked)
+{
+    const struct heddle_exec *x = d->ctx->driver->current;
+    struct heddle_sched_task *t;
+    struct dev_task *dt;
+
+    while (x != NULL && x->cell == NULL && x->node == NULL)
+        x = x->outer; /* a callback */
+    if (x == NULL)
+        return;
+    t = x->cell != NULL ? &x->cell->sched
+                        : (struct heddle_sched_task *)(void *)x->node;
+    dt = (struct dev_task *)(void *)t->link[1];
+    if (dt == NULL || dt->worker == NULL)
+        return;
+    if (is_blocked) {
+        dt->worker->nblocked++;
+        dev_start_next(d, dt->worker);
+    } else {
+        dt->worker->nblocked--;
     }
 }
 
@@ -668,6 +745,13 @@ const struct heddle_layout *heddle_dev_layout(const struct heddle_exec *x,
     if (dt->req.node == 0 || dt->is_settled) /* asked before it is there */
         return &x->op[i]->layout;
     return heddle_mem_layout(&dt->req, (unsigned)dt->at[i]);
+}
+
+enum heddle_device heddle_exec_device(struct heddle_exec *x)
+{
+    if (x == NULL || x->slow == NULL || x->slow->dev == NULL)
+        return HEDDLE_DEV_CPU;
+    return x->ctx->dev->cls[x->slow->dev->worker->cls].kind;
 }
 
 struct heddle_dev *heddle_exec_dev(struct heddle_exec *x, unsigned *stream_out)

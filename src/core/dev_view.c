@@ -46,8 +46,8 @@ static void shape_costs(struct heddle_devs *d, const struct heddle_exec *x,
     const heddle_kernel *k = x->kinfo->kernel;
 
     for (unsigned c = 0; c < d->ncls && d->is_virtual; c++) {
-        s->ns[c] =
-            heddle_plat_time(d->plat, k->name, c, s->bytes, s->cost.flops);
+        s->ns[c] = heddle_plat_time(d->plat, k->name, d->cls[c].plat, s->bytes,
+                                    s->cost.flops);
         if (!isfinite(s->ns[c]) && d->executes)
             s->ns[c] = UNKNOWN_NS;
         s->ns[c] += d->plat->task_ns;

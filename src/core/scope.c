@@ -105,6 +105,8 @@ static heddle_status scope_open(struct heddle_exec *x)
                              "no memory for a child task");
     heddle_scope_begin(x, s);
     s->is_lent = false;
+    if (x->ctx->dev != NULL)
+        heddle_dev_lend(x);
     return HEDDLE_OK;
 }
 
@@ -261,6 +263,10 @@ static heddle_status scope_submit(struct heddle_exec *x,
                              "kernel %s: only the first member of a gang may "
                              "submit",
                              x->kinfo->kernel->name);
+    if (x->slow != NULL && x->slow->dev != NULL)
+        return heddle_refuse(x->ctx, HEDDLE_ESTATE,
+                             "kernel %s: a task on a device cannot submit",
+                             x->kinfo->kernel->name);
     if (x->scope == NULL)
         HEDDLE_TRY(scope_open(x));
     HEDDLE_TRY(scope_check(x, s.kinfo));
@@ -346,6 +352,8 @@ heddle_status heddle_exec_wait(struct heddle_exec *x)
     if (x->slow != NULL && x->slow->check != NULL)
         heddle_check_lend(x, true);
     child = (heddle_status)heddle_xchg_acqrel(&s->status, 0);
+    if (x->ctx->dev != NULL && st == HEDDLE_OK)
+        st = heddle_dev_return(x);
     return st != HEDDLE_OK ? st : child;
 }
 

@@ -123,6 +123,8 @@ static void slow_give_back(struct heddle_exec *x, size_t scratch_bytes)
         if (s->partial[i] != NULL)
             heddle_partial_give(x->op[i], s->partial[i]);
         heddle_free(&x->ctx->alloc, s->backup[i], x->op[i]->bytes);
+        s->partial[i] = NULL;
+        s->backup[i] = NULL;
     }
     heddle_free(&x->ctx->alloc, s->scratch, scratch_bytes);
     s->scratch = NULL;

@@ -154,6 +154,10 @@ bool heddle_mem_begin(struct heddle_mem *m, struct heddle_mem_req *req);
 void heddle_mem_end(struct heddle_mem *m, struct heddle_mem_req *req,
                     heddle_status st);
 
+/* A task on the host has written it so far: it is valid there and nowhere else,
+ * also before the end. */
+void heddle_mem_written(struct heddle_mem *m, heddle_handle *unit);
+
 /* Where the operand i of an admitted request is. */
 void *heddle_mem_ptr(const struct heddle_mem_req *req, unsigned i);
 /* The layout of copies on devices: the order of the host's, without gaps. */

@@ -321,6 +321,19 @@ void heddle_mem_end(struct heddle_mem *m, struct heddle_mem_req *req,
         m->host.kick(m->host.user);
 }
 
+void heddle_mem_written(struct heddle_mem *m, heddle_handle *unit)
+{
+    struct heddle_where *w;
+
+    mem_lock(m);
+    w = heddle_load_rlx(&unit->where);
+    if (w != NULL && w->at[0] != NULL)
+        unit_invalidate(m, w, 0);
+    for (uint32_t i = 0; i < heddle_unit_noverlaps(unit); i++)
+        neighbour_invalidate(m, unit->overlap[i]);
+    mem_unlock(m);
+}
+
 void *heddle_mem_ptr(const struct heddle_mem_req *req, unsigned i)
 {
     const struct mem_copy *c = req->op[i].copy;

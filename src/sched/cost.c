@@ -76,8 +76,7 @@ static void cost_digest(struct heddle_win *w, struct heddle_win_sort *s)
     }
     if (!is_many)
         s->is_known = true; /* nothing to choose */
-    (void)sum;
-    s->weight = nworkers > 0 ? least : 0;
+    s->weight = nworkers == 0 ? 0 : w->weighs_mean ? sum / nworkers : least;
 }
 
 void heddle_win_lost(struct heddle_win *w, unsigned cls)
@@ -98,7 +97,8 @@ void heddle_win_lost(struct heddle_win *w, unsigned cls)
 /* --- asking ----------------------------------------------------------------*/
 
 static void cost_ask(const struct heddle_win *w,
-                     const struct heddle_sched_task *t, double *ns, double *sure)
+                     const struct heddle_sched_task *t, double *ns,
+                     double *sure)
 {
     for (unsigned c = 0; c < w->copy.ncls; c++) {
         sure[c] = 0;

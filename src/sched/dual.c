@@ -21,7 +21,7 @@
 enum { DUAL_EVERY = 8 };
 
 #define DUAL_EPS    0.05 /* a price is met when it is missed by so little */
-#define DUAL_MARGIN 1.3  /* the real way behind a task is longer than its rank */
+#define DUAL_MARGIN 1.3 /* the real way behind a task is longer than its rank */
 #define DUAL_LEAVE  0.45 /* how far back what others should do is put */
 
 struct dual {
@@ -175,16 +175,16 @@ static void dual_refresh(struct dual *d, double now)
 /* --- pop -------------------------------------------------------------------*/
 
 /* The bin of a bucket that a worker of a slower type may take from; -1: none. */
-static int dual_slow(const struct dual *d, unsigned i, unsigned type)
+static int dual_slow(const struct dual *d, unsigned i, unsigned type,
+                     const double *backlog)
 {
     const struct heddle_sched_pool_bucket *b = d->p.bucket[i];
     const double ns = d->times[i].ns[type];
     const double limit = (d->rest - ns + b->like->weight) / DUAL_MARGIN;
 
-    if (ns * d->price[type] <=
-        dual_least(d, i, d->price) * (1 + DUAL_EPS))
+    if (ns * d->price[type] <= dual_least(d, i, d->price) * (1 + DUAL_EPS))
         return heddle_sched_pool_below(&d->p, b, limit);
-    if (ns < heddle_sched_pool_backlog(&d->p, d->times[i].fast))
+    if (ns < backlog[d->times[i].fast])
         return heddle_sched_pool_below(&d->p, b, limit);
     return -1;
 }
@@ -195,7 +195,7 @@ static struct heddle_sched_task *dual_pick(struct heddle_sched_pool *p,
     struct dual *d = (struct dual *)(void *)p; /* its first member */
     const unsigned cls = p->win.copy.class_of[worker];
     const unsigned type = p->win.copy.cls[cls].type;
-    double most = -INFINITY;
+    double most = -INFINITY, backlog[HEDDLE_SCHED_POOL_TYPES];
     unsigned best = 0;
     int from = -1;
 
@@ -203,6 +203,7 @@ static struct heddle_sched_task *dual_pick(struct heddle_sched_pool *p,
         d->version = p->win.version;
         dual_refresh(d, now);
     }
+    heddle_sched_pool_backlog(p, d->times, backlog);
     for (unsigned i = 0; i < p->nbuckets; i++) {
         const struct heddle_sched_pool_bucket *b = p->bucket[i];
         const struct heddle_sched_pool_times *x = &d->times[i];
@@ -213,7 +214,8 @@ static struct heddle_sched_task *dual_pick(struct heddle_sched_pool *p,
             !(x->ns[type] < INFINITY))
             continue;
         least = dual_least(d, i, d->price);
-        bin = type == x->fast ? heddle_sched_pool_first(p, b) : dual_slow(d, i, type);
+        bin = type == x->fast ? heddle_sched_pool_first(p, b)
+                              : dual_slow(d, i, type, backlog);
         if (bin < 0)
             continue;
         score = heddle_win_rec(&p->win, b->bin[bin].root)->rank;
@@ -229,8 +231,9 @@ static struct heddle_sched_task *dual_pick(struct heddle_sched_pool *p,
             from = bin;
         }
     }
-    return from < 0 ? NULL
-                    : heddle_sched_pool_take_near(p, p->bucket[best], from, cls);
+    return from < 0
+               ? NULL
+               : heddle_sched_pool_take_near(p, p->bucket[best], from, cls);
 }
 
 static struct heddle_sched_task *dual_pop(void *self, unsigned worker)

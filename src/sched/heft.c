@@ -15,7 +15,10 @@ struct heft {
 
 static heddle_status heft_init(void *self, const struct heddle_sched_env *env)
 {
-    return heddle_place_init(self, env);
+    struct heft *h = self;
+
+    h->place.win.weighs_mean = true; /* it spreads over all types */
+    return heddle_place_init(&h->place, env);
 }
 
 static void heft_fini(void *self)

@@ -100,7 +100,8 @@ static void hetero_refresh(struct hetero *h)
                     : -INFINITY;
 }
 
-static bool hetero_may(const struct hetero *h, unsigned i, unsigned type)
+static bool hetero_may(const struct hetero *h, unsigned i, unsigned type,
+                       const double *backlog)
 {
     const struct heddle_sched_pool_times *x = &h->times[i];
     const double n = (double)h->p.bucket[i]->count;
@@ -108,7 +109,7 @@ static bool hetero_may(const struct hetero *h, unsigned i, unsigned type)
     if (x->fast == type)
         return true;
     return n >= h->p.nworkers[x->fast] * x->ns[type] / x->ns[x->fast] ||
-           x->ns[type] < heddle_sched_pool_backlog(&h->p, x->fast);
+           x->ns[type] < backlog[x->fast];
 }
 
 static struct heddle_sched_task *hetero_pick(struct heddle_sched_pool *p,
@@ -117,6 +118,7 @@ static struct heddle_sched_task *hetero_pick(struct heddle_sched_pool *p,
     struct hetero *h = (struct hetero *)(void *)p; /* its first member */
     const unsigned cls = p->win.copy.class_of[worker];
     const unsigned type = p->win.copy.cls[cls].type;
+    double backlog[HEDDLE_SCHED_POOL_TYPES];
     unsigned best = UINT32_MAX;
     struct heddle_sched_task *t;
 
@@ -125,9 +127,11 @@ static struct heddle_sched_task *hetero_pick(struct heddle_sched_pool *p,
         h->version = p->win.version;
         hetero_refresh(h);
     }
+    heddle_sched_pool_backlog(p, h->times, backlog);
     for (unsigned i = 0; i < p->nbuckets; i++)
         if (p->bucket[i]->count > 0 && (p->bucket[i]->mask >> cls & 1) != 0 &&
-            h->times[i].ns[type] < INFINITY && hetero_may(h, i, type) &&
+            h->times[i].ns[type] < INFINITY &&
+            hetero_may(h, i, type, backlog) &&
             (best == UINT32_MAX || h->score[i][type] > h->score[best][type]))
             best = i;
     if (best == UINT32_MAX)

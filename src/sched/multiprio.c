@@ -98,6 +98,7 @@ static struct heddle_sched_task *multi_pick(struct heddle_sched_pool *p,
     const unsigned cls = p->win.copy.class_of[worker];
     const unsigned type = p->win.copy.cls[cls].type;
     const struct heddle_win_rec *first = NULL;
+    double backlog[HEDDLE_SCHED_POOL_TYPES];
     unsigned best = 0;
 
     (void)now;
@@ -105,6 +106,7 @@ static struct heddle_sched_task *multi_pick(struct heddle_sched_pool *p,
         m->version = p->win.version;
         multi_refresh(m);
     }
+    heddle_sched_pool_backlog(p, m->times, backlog);
     for (unsigned i = 0; i < p->nbuckets; i++) {
         const struct heddle_sched_pool_bucket *b = p->bucket[i];
         const struct heddle_sched_pool_times *x = &m->times[i];
@@ -113,11 +115,9 @@ static struct heddle_sched_task *multi_pick(struct heddle_sched_pool *p,
         if (b->count == 0 || (b->mask >> cls & 1) == 0 ||
             !(x->ns[type] < INFINITY))
             continue;
-        if (x->fast != type &&
-            !(heddle_sched_pool_backlog(p, x->fast) > x->ns[type]))
+        if (x->fast != type && !(backlog[x->fast] > x->ns[type]))
             continue;
-        r = heddle_win_rec(&p->win,
-                           b->bin[heddle_sched_pool_first(p, b)].root);
+        r = heddle_win_rec(&p->win, b->bin[heddle_sched_pool_first(p, b)].root);
         if (first == NULL || m->gain[i][type] > m->gain[best][type] ||
             (m->gain[i][type] == m->gain[best][type] &&
              r->rank > first->rank)) {

@@ -138,8 +138,7 @@ static inline void off_access(struct off_graph *g, unsigned tile, bool writes)
     } else {
         unsigned n = g->nreader[tile];
 
-        g->reader[tile] =
-            realloc(g->reader[tile], (n + 1) * sizeof(unsigned));
+        g->reader[tile] = realloc(g->reader[tile], (n + 1) * sizeof(unsigned));
         CHECK(g->reader[tile] != NULL);
         g->reader[tile][g->nreader[tile]++] = me;
     }
@@ -252,9 +251,9 @@ static inline void off_random(struct off_graph *g, unsigned ntasks,
 struct off_machine {
     const char *name;
     unsigned ncpu, ngpu;
-    double ns[OFF_KERNELS][2];              /* cpu, gpu */
-    double bw[OFF_CLASSES][OFF_CLASSES];    /* bytes per ns; memory = class */
-    double lat[OFF_CLASSES][OFF_CLASSES];   /* ns */
+    double ns[OFF_KERNELS][2];            /* cpu, gpu */
+    double bw[OFF_CLASSES][OFF_CLASSES];  /* bytes per ns; memory = class */
+    double lat[OFF_CLASSES][OFF_CLASSES]; /* ns */
 };
 
 /* Kernels in us, bandwidths in MB/s and latencies in us from measurements. */
@@ -262,20 +261,41 @@ static inline void off_machine(struct off_machine *m, const char *name)
 {
     static const struct {
         const char *name;
-        unsigned ncpu, ngpu;
+        unsigned ncpu, ngpu, shift; /* shift: the first gpu of a pair is odd */
         double us[4][2];
         double in, out;          /* host -> gpu, gpu -> host */
         double near, far, cross; /* between gpus: paired, same and other hub */
     } known[] = {
-        {"mirage", 9, 3,
+        {"mirage",
+         9,
+         3,
+         1,
          {{18850, 5475}, {45647, 6407}, {43890, 1410}, {87780, 2821}},
-         6020, 6517, 5296, 5296, 3450},
-        {"attila", 9, 3,
+         6020,
+         6517,
+         5296,
+         5296,
+         3450},
+        {"attila",
+         9,
+         3,
+         0,
          {{75934, 46032}, {43616, 6308}, {42038, 1404}, {84076, 2807}},
-         5740, 5860, 5297, 5297, 3450},
-        {"idgraf", 4, 8,
+         5740,
+         5860,
+         5297,
+         5297,
+         3450},
+        {"idgraf",
+         4,
+         8,
+         0,
          {{20696, 55403}, {47115, 6547}, {44938, 1410}, {89875, 2819}},
-         6006, 6495, 6634, 5290, 3430},
+         6006,
+         6495,
+         6634,
+         5290,
+         3430},
     };
     const size_t n = sizeof(known) / sizeof(known[0]);
     size_t k = 0;
@@ -293,32 +313,32 @@ static inline void off_machine(struct off_machine *m, const char *name)
     for (unsigned a = 0; a <= m->ngpu; a++)
         for (unsigned b = 0; b <= m->ngpu; b++) {
             const unsigned hub = m->ngpu > 4 ? 4 : 2; /* gpus on a hub */
-            const unsigned x = a - 1, y = b - 1;
-            double bw = a == 0   ? known[k].in
-                        : b == 0 ? known[k].out
-                        : x / 2 == y / 2 ? known[k].near
+            const unsigned x = a - 1 + known[k].shift;
+            const unsigned y = b - 1 + known[k].shift;
+            double bw = a == 0               ? known[k].in
+                        : b == 0             ? known[k].out
+                        : x / 2 == y / 2     ? known[k].near
                         : x / hub == y / hub ? known[k].far
                                              : known[k].cross;
 
             m->bw[a][b] = bw * 1e6 / 1e9;
             m->lat[a][b] = a == 0 || b == 0 ? 11e3 : 22e3;
         }
-    /* The third gpu of these is the one across: pair the others. */
 }
 
 /* --- runs ------------------------------------------------------------------*/
 
 struct off_options {
     bool has_transfers;
-    unsigned window;   /* tasks submitted and not ended, at most; 0: all */
-    double noise;      /* real = cost * exp(noise * normal) */
-    unsigned learns;   /* costs are NAN until so many have ended; 0: known */
-    double wrong;      /* the first measurement of each is this factor off */
-    int lose;          /* a class that is lost half way; 0: none */
+    unsigned window; /* tasks submitted and not ended, at most; 0: all */
+    double noise;    /* real = cost * exp(noise * normal) */
+    unsigned learns; /* costs are NAN until so many have ended; 0: known */
+    double wrong;    /* the first measurement of each is this factor off */
+    int lose;        /* a class that is lost half way; 0: none */
     uint64_t seed;
     const char *plan;
-    unsigned depth;    /* tasks an accelerator has popped; 0: 2 */
-    bool has_prio;     /* give user priorities: position from the end */
+    unsigned depth; /* tasks an accelerator has popped; 0: 2 */
+    bool has_prio;  /* give user priorities: position from the end */
 };
 
 struct off_event {
@@ -347,7 +367,7 @@ struct off_run {
     bool is_lost[OFF_CLASSES];
     double *valid; /* [tile * classes + memory]: when; < 0: no */
     double link[OFF_CLASSES][OFF_CLASSES]; /* busy until */
-    double sum[OFF_KERNELS][2]; /* measured */
+    double sum[OFF_KERNELS][2];            /* measured */
     unsigned n[OFF_KERNELS][2];
     struct off_event *heap;
     unsigned nheap, capheap;
@@ -355,14 +375,12 @@ struct off_run {
     double now, makespan, moved;
     unsigned nsubmitted, nended, turn;
     struct heddle_rng rng;
-    double sched_ns; /* real time inside the policy */
     unsigned nrun[OFF_KERNELS][2];
 };
 
 static inline struct off_task *off_of(const struct heddle_sched_task *t)
 {
-    return (struct off_task *)(void *)((const char *)t -
-                                       offsetof(struct off_task, t));
+    return (struct off_task *)((uintptr_t)t - offsetof(struct off_task, t));
 }
 
 static inline double off_cost(void *view, const struct heddle_sched_task *t,
@@ -589,8 +607,7 @@ static inline void off_start(struct off_run *x, unsigned worker)
 static inline bool off_pop(struct off_run *x, unsigned worker)
 {
     const unsigned cls = x->class_of[worker];
-    const unsigned depth =
-        cls == 0 ? 1 : x->o.depth != 0 ? x->o.depth : 2;
+    const unsigned depth = cls == 0 ? 1 : x->o.depth != 0 ? x->o.depth : 2;
     struct off_worker *w = &x->worker[worker];
     struct heddle_sched_task *t;
 

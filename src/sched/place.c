@@ -39,8 +39,8 @@ static void place_put(struct heddle_place *p, struct heddle_sched_task *t,
     if (r != NULL) {
         r->cls = (int16_t)cls;
         r->est = ns < 1e18 ? ns : 0; /* 0 for NAN as well */
-        r->bin = (uint8_t)(heddle_win_level(&p->win, r) *
-                           (HEDDLE_PLACE_BINS - 1));
+        r->bin =
+            (uint8_t)(heddle_win_level(&p->win, r) * (HEDDLE_PLACE_BINS - 1));
         q->bin[r->bin] += r->est;
         q->sum += r->est;
     }
@@ -112,8 +112,7 @@ static double place_end(const struct heddle_place *p,
 
     if (!(ns < INFINITY))
         return INFINITY; /* NAN as well */
-    for (int i =
-             (int)(heddle_win_level(&p->win, r) * (HEDDLE_PLACE_BINS - 1));
+    for (int i = (int)(heddle_win_level(&p->win, r) * (HEDDLE_PLACE_BINS - 1));
          i < HEDDLE_PLACE_BINS; i++)
         before += p->queue[cls].bin[i];
     begin = heddle_win_begin(&p->win, cls, q->now, before);
@@ -133,10 +132,9 @@ static unsigned place_any(const struct heddle_place *p,
         const double ns = q->s != NULL ? heddle_win_sort_ns(&p->win, q->s, c)
                                        : heddle_win_ns(&p->win, q, c);
 
-        if (ns != INFINITY &&
-            (best == UINT32_MAX ||
-             p->queue[c].heap.count * cls[best].nworkers <
-                 p->queue[best].heap.count * cls[c].nworkers))
+        if (ns != INFINITY && (best == UINT32_MAX ||
+                               p->queue[c].heap.count * cls[best].nworkers <
+                                   p->queue[best].heap.count * cls[c].nworkers))
             best = c;
     }
     return best == UINT32_MAX ? 0 : best;
@@ -178,8 +176,7 @@ static void place_one(struct heddle_place *p, struct heddle_sched_task *t,
         place_put_anyone(p, t);
         return;
     }
-    cls = to >= 0 ? (unsigned)to
-                  : place_choose(p, q, r);
+    cls = to >= 0 ? (unsigned)to : place_choose(p, q, r);
     if (r != NULL)
         r->fetch = q->fetch[cls];
     place_put(p, t, cls,
@@ -247,8 +244,7 @@ void heddle_place_again(struct heddle_place *p, double now)
 /* --- pop -------------------------------------------------------------------*/
 
 /* What nobody knows: the first that the class may try. */
-static struct heddle_sched_task *place_try(struct heddle_place *p,
-                                           unsigned cls)
+static struct heddle_sched_task *place_try(struct heddle_place *p, unsigned cls)
 {
     for (struct heddle_sched_task **at = &p->anyone; *at != NULL;
          at = &(*at)->link[0]) {

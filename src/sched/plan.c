@@ -28,29 +28,29 @@
 #include "sched/plan.h"
 
 enum {
-    PLAN_TRIALS = 16, /* list schedules of a window, at most */
+    PLAN_TRIALS = 16,   /* list schedules of a window, at most */
     PLAN_LARGE = 16384, /* a window that no cache holds: half as many */
-    PLAN_CREDIT = 20, /* visits earned with each task */
-    PLAN_LEAST = 8,   /* tasks that are worth a plan */
-    PLAN_WAIT = 512,  /* ends after which unknown costs are no excuse */
-    PLAN_EXTRA = 6,   /* trials when the costs have changed ... */
-    PLAN_EXTRAS = 8,  /* ... so many times */
+    PLAN_CREDIT = 20,   /* visits earned with each task */
+    PLAN_LEAST = 8,     /* tasks that are worth a plan */
+    PLAN_WAIT = 512,    /* ends after which unknown costs are no excuse */
+    PLAN_EXTRA = 6,     /* trials when the costs have changed ... */
+    PLAN_EXTRAS = 8,    /* ... so many times */
 };
 
 struct plan {
     struct heddle_place place;
     struct heddle_plan plan; /* the one who plans has it */
     bool is_planning;
-    bool is_due;       /* costs or classes changed */
-    uint64_t planned;  /* seq of the last task that was planned */
-    uint64_t credit;   /* task visits that may be spent */
-    uint64_t *seq;     /* [plan.captasks] of the tasks in the copy */
+    bool is_due;      /* costs or classes changed */
+    uint64_t planned; /* seq of the last task that was planned */
+    uint64_t credit;  /* task visits that may be spent */
+    uint64_t *seq;    /* [plan.captasks] of the tasks in the copy */
     uint32_t *aux;
     uint32_t capcopy;
     struct heddle_win_sort *like[HEDDLE_PLAN_SORTS]; /* of the last plan */
-    uint32_t epoch;    /* plans so far */
+    uint32_t epoch;                                  /* plans so far */
     uint32_t nends;
-    uint32_t version;  /* of the costs when they were found unknown */
+    uint32_t version; /* of the costs when they were found unknown */
     unsigned nextras;
 };
 
@@ -225,8 +225,8 @@ static void plan_copy_task(struct plan *p, struct heddle_win_rec *r,
     }
     for (uint32_t k = 0; k < r->npred; k++)
         plan_copy_edge(p, r, r->pred[k], nedges);
-    for (uint32_t k = 0; k < r->nmore_kept; k++)
-        plan_copy_edge(p, r, r->more[k], nedges);
+    for (uint32_t k = 0; r->more != NULL && k < r->more->n; k++)
+        plan_copy_edge(p, r, r->more->aux[k], nedges);
 }
 
 /* Locked. */
@@ -246,8 +246,8 @@ static void plan_copy(struct plan *p, double now)
     for (struct heddle_win_chunk *c = w->first; c != NULL; c = c->next)
         for (uint32_t i = 0; i < c->nused; i++)
             if (c->rec[i].seq != 0)
-                plan_copy_task(p, &c->rec[i],
-                               c->id * HEDDLE_WIN_CHUNK + i + 1, now, &nedges);
+                plan_copy_task(p, &c->rec[i], c->id * HEDDLE_WIN_CHUNK + i + 1,
+                               now, &nedges);
     q->pred_end[q->ntasks] = nedges;
     p->planned = w->seq;
 }

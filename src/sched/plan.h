@@ -36,9 +36,9 @@ struct heddle_plan {
     unsigned nsorts;
     double ns[HEDDLE_PLAN_SORTS][HEDDLE_PLAN_TYPES]; /* INFINITY: cannot */
     uint32_t ntasks;
-    uint8_t *sort;  /* [ntasks] < nsorts */
-    int8_t *fixed;  /* [ntasks] type; -1: free to choose */
-    double *left;   /* [ntasks] >= 0: runs already, ns to go; < 0: not */
+    uint8_t *sort;      /* [ntasks] < nsorts */
+    int8_t *fixed;      /* [ntasks] type; -1: free to choose */
+    double *left;       /* [ntasks] >= 0: runs already, ns to go; < 0: not */
     uint32_t *pred_end; /* [ntasks + 1] predecessors: pred[pred_end[t]...] */
     uint32_t *pred;
 

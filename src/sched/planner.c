@@ -18,6 +18,8 @@
 #include "base/alloc.h"
 #include "sched/plan.h"
 
+#define PLAN_GAIN 0.995
+
 /* --- memory ----------------------------------------------------------------*/
 
 static void *plan_carve(char *block, size_t *at, size_t n, size_t bytes)
@@ -125,8 +127,8 @@ static void plan_ranks(struct heddle_plan *p, const uint8_t *type, double *rank)
 
             tail = r > tail ? r : tail;
         }
-        rank[t] = tail + (p->left[t] >= 0 ? p->left[t]
-                                          : p->ns[p->sort[t]][type[t]]);
+        rank[t] =
+            tail + (p->left[t] >= 0 ? p->left[t] : p->ns[p->sort[t]][type[t]]);
     }
 }
 
@@ -185,9 +187,8 @@ static void plan_slack(struct heddle_plan *p)
         for (uint32_t i = p->pred_end[t]; i < p->pred_end[t + 1]; i++) {
             const uint32_t q = p->pred[i];
             const double h =
-                p->head[q] + (p->left[q] >= 0
-                                  ? p->left[q]
-                                  : p->ns[p->sort[q]][p->trial[q]]);
+                p->head[q] +
+                (p->left[q] >= 0 ? p->left[q] : p->ns[p->sort[q]][p->trial[q]]);
 
             head = h > head ? h : head;
         }
@@ -326,8 +327,8 @@ static void plan_allocate(struct heddle_plan *p,
             done = p->ns[k][r];
             if (r == p->fast[k])
                 break;
-            for (uint32_t i = 0; at < n && i < (uint32_t)(share[k][r] * n + 0.5);
-                 i++)
+            for (uint32_t i = 0;
+                 at < n && i < (uint32_t)(share[k][r] * n + 0.5); i++)
                 p->trial[p->order[p->first[k] + at++]] = (uint8_t)r;
         }
     }
@@ -440,15 +441,16 @@ static double plan_simulate(struct heddle_plan *p, double limit)
 
 /* --- search ----------------------------------------------------------------*/
 
-/* Tries shares; true: they are the best so far and are kept. */
+/* Tries shares; true: they are the best so far and are kept. A gain too small to
+ * survive the run is none: what came first sends less away. */
 static bool plan_try(struct heddle_plan *p, double share[][HEDDLE_PLAN_TYPES])
 {
     double length;
 
     p->ntrials++;
     plan_allocate(p, share);
-    length = plan_simulate(p, p->length);
-    if (!(length < p->length))
+    length = plan_simulate(p, p->length * PLAN_GAIN);
+    if (!(length < p->length * PLAN_GAIN))
         return false;
     p->length = length;
     memcpy(p->type, p->trial, p->ntasks * sizeof(*p->type));

@@ -16,7 +16,7 @@
 #include "sched/cost.h"
 
 heddle_status heddle_sched_pool_init(struct heddle_sched_pool *p,
-                               const struct heddle_sched_env *env)
+                                     const struct heddle_sched_env *env)
 {
     heddle_status st = heddle_win_init(&p->win, env);
 
@@ -98,13 +98,14 @@ static void pool_assign(struct heddle_sched_pool *p, struct heddle_win_sort *s,
         *fresh = NULL;
         p->bucket[best]->mask = mask;
         p->bucket[best]->like = s;
+        p->win.version++; /* who keeps times of buckets looks again */
     }
     s->bucket = best;
 }
 
-struct heddle_win_rec *
-heddle_sched_pool_submitted(struct heddle_sched_pool *p, struct heddle_sched_task *t,
-                      struct heddle_sched_task *const *pred, unsigned npred)
+struct heddle_win_rec *heddle_sched_pool_submitted(
+    struct heddle_sched_pool *p, struct heddle_sched_task *t,
+    struct heddle_sched_task *const *pred, unsigned npred)
 {
     struct heddle_win_rec *r = heddle_win_submitted(&p->win, t, pred, npred);
     struct heddle_sched_pool_bucket *fresh = NULL;
@@ -161,14 +162,15 @@ static int pool_scan(const struct heddle_sched_pool_bucket *b, int from)
 }
 
 int heddle_sched_pool_first(const struct heddle_sched_pool *p,
-                      const struct heddle_sched_pool_bucket *b)
+                            const struct heddle_sched_pool_bucket *b)
 {
     (void)p;
     return b->count == 0 ? -1 : pool_scan(b, HEDDLE_SCHED_POOL_BINS - 1);
 }
 
 int heddle_sched_pool_below(const struct heddle_sched_pool *p,
-                      const struct heddle_sched_pool_bucket *b, double limit)
+                            const struct heddle_sched_pool_bucket *b,
+                            double limit)
 {
     int i;
 
@@ -180,8 +182,9 @@ int heddle_sched_pool_below(const struct heddle_sched_pool *p,
     return i;
 }
 
-struct heddle_sched_task *heddle_sched_pool_take(struct heddle_sched_pool *p,
-                                           struct heddle_sched_pool_bucket *b, int i)
+struct heddle_sched_task *
+heddle_sched_pool_take(struct heddle_sched_pool *p,
+                       struct heddle_sched_pool_bucket *b, int i)
 {
     struct heddle_sched_task *t =
         heddle_heap_pop(&b->bin[i], heddle_win_before, &p->win);
@@ -195,9 +198,10 @@ struct heddle_sched_task *heddle_sched_pool_take(struct heddle_sched_pool *p,
     return t;
 }
 
-struct heddle_sched_task *heddle_sched_pool_take_near(struct heddle_sched_pool *p,
-                                                struct heddle_sched_pool_bucket *b,
-                                                int bin, unsigned cls)
+struct heddle_sched_task *
+heddle_sched_pool_take_near(struct heddle_sched_pool *p,
+                            struct heddle_sched_pool_bucket *b, int bin,
+                            unsigned cls)
 {
     const struct heddle_sched_view *v = p->win.copy.view;
     struct heddle_sched_task *t[HEDDLE_SCHED_POOL_NEAR];
@@ -224,8 +228,8 @@ struct heddle_sched_task *heddle_sched_pool_take_near(struct heddle_sched_pool *
 }
 
 void heddle_sched_pool_times(const struct heddle_sched_pool *p,
-                       const struct heddle_sched_pool_bucket *b,
-                       struct heddle_sched_pool_times *out)
+                             const struct heddle_sched_pool_bucket *b,
+                             struct heddle_sched_pool_times *out)
 {
     const struct heddle_win *w = &p->win;
 
@@ -247,19 +251,19 @@ void heddle_sched_pool_times(const struct heddle_sched_pool *p,
     out->is_known = out->ns[out->fast] < INFINITY;
 }
 
-double heddle_sched_pool_backlog(const struct heddle_sched_pool *p, unsigned type)
+void heddle_sched_pool_backlog(const struct heddle_sched_pool *p,
+                               const struct heddle_sched_pool_times *times,
+                               double *out)
 {
-    struct heddle_sched_pool_times x;
-    double sum = 0;
-
+    for (unsigned r = 0; r < p->win.copy.ntypes; r++)
+        out[r] = p->nworkers[r] > 0 ? 0 : INFINITY;
     for (unsigned i = 0; i < p->nbuckets; i++) {
-        if (p->bucket[i]->count == 0)
-            continue;
-        heddle_sched_pool_times(p, p->bucket[i], &x);
-        if (x.is_known && x.fast == type)
-            sum += (double)p->bucket[i]->count * x.ns[type];
+        const unsigned r = times[i].fast;
+
+        if (p->bucket[i]->count > 0 && times[i].is_known && p->nworkers[r] > 0)
+            out[r] +=
+                (double)p->bucket[i]->count * times[i].ns[r] / p->nworkers[r];
     }
-    return p->nworkers[type] > 0 ? sum / p->nworkers[type] : INFINITY;
 }
 
 static void pool_force(struct heddle_sched_pool *p, struct heddle_sched_task *t,
@@ -273,7 +277,8 @@ static void pool_force(struct heddle_sched_pool *p, struct heddle_sched_task *t,
     heddle_add_rlx(&p->win.nqueued, 1u);
 }
 
-void heddle_sched_pool_put(struct heddle_sched_pool *p, struct heddle_sched_task *t)
+void heddle_sched_pool_put(struct heddle_sched_pool *p,
+                           struct heddle_sched_task *t)
 {
     struct heddle_win_rec *r = heddle_win_rec(&p->win, t);
     struct heddle_sched_pool_bucket *b = p->bucket[r->sort->bucket];
@@ -308,7 +313,8 @@ static unsigned pool_any_class(const struct heddle_sched_pool *p,
     return best == UINT32_MAX ? 0 : best;
 }
 
-static void pool_push_plain(struct heddle_sched_pool *p, struct heddle_sched_task *t)
+static void pool_push_plain(struct heddle_sched_pool *p,
+                            struct heddle_sched_task *t)
 {
     heddle_spin_lock(&p->win.lock);
     t->aux = p->pushes++;
@@ -317,7 +323,8 @@ static void pool_push_plain(struct heddle_sched_pool *p, struct heddle_sched_tas
     heddle_spin_unlock(&p->win.lock);
 }
 
-void heddle_sched_pool_push(struct heddle_sched_pool *p, struct heddle_sched_task *t)
+void heddle_sched_pool_push(struct heddle_sched_pool *p,
+                            struct heddle_sched_task *t)
 {
     struct heddle_win_ask q;
     struct heddle_win_rec *r;
@@ -356,7 +363,8 @@ static struct heddle_sched_task *pool_pop_plain(struct heddle_sched_pool *p)
 }
 
 /* What nobody knows: the first that the class may try. */
-static struct heddle_sched_task *pool_try(struct heddle_sched_pool *p, unsigned cls)
+static struct heddle_sched_task *pool_try(struct heddle_sched_pool *p,
+                                          unsigned cls)
 {
     for (unsigned i = 0; i < p->nbuckets; i++) {
         struct heddle_sched_pool_bucket *b = p->bucket[i];
@@ -373,8 +381,8 @@ static struct heddle_sched_task *pool_try(struct heddle_sched_pool *p, unsigned 
 }
 
 struct heddle_sched_task *heddle_sched_pool_pop(struct heddle_sched_pool *p,
-                                          unsigned worker,
-                                          heddle_sched_pool_pick pick)
+                                                unsigned worker,
+                                                heddle_sched_pool_pick pick)
 {
     struct heddle_sched_task *t;
     struct heddle_win_rec *r;
@@ -408,7 +416,8 @@ struct heddle_sched_task *heddle_sched_pool_pop(struct heddle_sched_pool *p,
 
 /* --- lost ------------------------------------------------------------------*/
 
-struct heddle_sched_task *heddle_sched_pool_lost(struct heddle_sched_pool *p, unsigned cls)
+struct heddle_sched_task *heddle_sched_pool_lost(struct heddle_sched_pool *p,
+                                                 unsigned cls)
 {
     struct heddle_sched_task *out = NULL, *t;
 
@@ -426,7 +435,8 @@ struct heddle_sched_task *heddle_sched_pool_lost(struct heddle_sched_pool *p, un
         struct heddle_sched_pool_bucket *b = p->bucket[i];
 
         b->mask &= ~(UINT64_C(1) << cls);
-        for (int bin; b->mask == 0 && (bin = heddle_sched_pool_first(p, b)) >= 0;) {
+        for (int bin;
+             b->mask == 0 && (bin = heddle_sched_pool_first(p, b)) >= 0;) {
             t = heddle_sched_pool_take(p, b, bin);
             t->link[0] = out;
             out = t;

@@ -20,7 +20,8 @@
 #include "sched/win.h"
 
 enum {
-    HEDDLE_SCHED_POOL_NEAR = 6, /* tasks that are compared by where their data are */
+    HEDDLE_SCHED_POOL_NEAR =
+        6, /* tasks that are compared by where their data are */
     HEDDLE_SCHED_POOL_TYPES = 16, /* more are refused */
     HEDDLE_SCHED_POOL_BUCKETS = 64,
     HEDDLE_SCHED_POOL_BINS = 512, /* 16 per factor of two, from 2^10 ns */
@@ -30,8 +31,8 @@ struct heddle_sched_pool_bucket {
     struct heddle_heap bin[HEDDLE_SCHED_POOL_BINS];
     uint64_t map[HEDDLE_SCHED_POOL_BINS / 64]; /* bins in use */
     size_t count;
-    uint64_t nlive;  /* submitted and not popped, of all its sorts */
-    uint64_t mask;   /* classes that can run them */
+    uint64_t nlive; /* submitted and not popped, of all its sorts */
+    uint64_t mask;  /* classes that can run them */
     struct heddle_win_sort *like; /* the first sort in it */
 };
 
@@ -42,51 +43,54 @@ struct heddle_sched_pool {
     struct heddle_heap *forced; /* per class */
     struct heddle_heap plain;
     uint32_t pushes;
-    size_t count; /* in buckets */
+    size_t count;                             /* in buckets */
     double nworkers[HEDDLE_SCHED_POOL_TYPES]; /* of classes that are not lost */
 };
 
 /* What a policy knows of a bucket when it decides. */
 struct heddle_sched_pool_times {
     double ns[HEDDLE_SCHED_POOL_TYPES];
-    unsigned fast;  /* the type with the least */
-    bool is_known;  /* on some type */
+    unsigned fast; /* the type with the least */
+    bool is_known; /* on some type */
 };
 
 heddle_status heddle_sched_pool_init(struct heddle_sched_pool *p,
-                               const struct heddle_sched_env *env);
+                                     const struct heddle_sched_env *env);
 void heddle_sched_pool_fini(struct heddle_sched_pool *p);
 
 /* Without the lock: submitted() up to there. Returns with the lock. */
-struct heddle_win_rec *
-heddle_sched_pool_submitted(struct heddle_sched_pool *p, struct heddle_sched_task *t,
-                      struct heddle_sched_task *const *pred, unsigned npred);
+struct heddle_win_rec *heddle_sched_pool_submitted(
+    struct heddle_sched_pool *p, struct heddle_sched_task *t,
+    struct heddle_sched_task *const *pred, unsigned npred);
 
 /* Without the lock: all of push(). */
-void heddle_sched_pool_push(struct heddle_sched_pool *p, struct heddle_sched_task *t);
+void heddle_sched_pool_push(struct heddle_sched_pool *p,
+                            struct heddle_sched_task *t);
 
 /* Without the lock: all of pop() but the choice, which is `pick`: a task taken out
  * of a bucket with heddle_sched_pool_take(), or NULL. */
-typedef struct heddle_sched_task *(*heddle_sched_pool_pick)(struct heddle_sched_pool *p,
-                                                      unsigned worker,
-                                                      double now);
+typedef struct heddle_sched_task *(*heddle_sched_pool_pick)(
+    struct heddle_sched_pool *p, unsigned worker, double now);
 struct heddle_sched_task *heddle_sched_pool_pop(struct heddle_sched_pool *p,
-                                          unsigned worker,
-                                          heddle_sched_pool_pick pick);
+                                                unsigned worker,
+                                                heddle_sched_pool_pick pick);
 
 /* Without the lock: all of lost(). */
-struct heddle_sched_task *heddle_sched_pool_lost(struct heddle_sched_pool *p, unsigned cls);
+struct heddle_sched_task *heddle_sched_pool_lost(struct heddle_sched_pool *p,
+                                                 unsigned cls);
 
 /* The bin of the first task of a bucket; of the first with rank <= limit. -1:
  * none. bin[i].root is the task. */
 int heddle_sched_pool_first(const struct heddle_sched_pool *p,
-                      const struct heddle_sched_pool_bucket *b);
+                            const struct heddle_sched_pool_bucket *b);
 int heddle_sched_pool_below(const struct heddle_sched_pool *p,
-                      const struct heddle_sched_pool_bucket *b, double limit);
-struct heddle_sched_task *heddle_sched_pool_take(struct heddle_sched_pool *p,
-                                           struct heddle_sched_pool_bucket *b,
-                                           int bin);
-void heddle_sched_pool_put(struct heddle_sched_pool *p, struct heddle_sched_task *t);
+                            const struct heddle_sched_pool_bucket *b,
+                            double limit);
+struct heddle_sched_task *
+heddle_sched_pool_take(struct heddle_sched_pool *p,
+                       struct heddle_sched_pool_bucket *b, int bin);
+void heddle_sched_pool_put(struct heddle_sched_pool *p,
+                           struct heddle_sched_task *t);
 
 /* The same, but among the first few of the bin, which have about equal ranks, the
  * one with the most of its data in the memory of the class. */
@@ -101,15 +105,16 @@ void heddle_sched_pool_times(const struct heddle_sched_pool *p,
                              const struct heddle_sched_pool_bucket *b,
                              struct heddle_sched_pool_times *out);
 
-/* ns until the workers of a type are through with what waits for them: the tasks
- * of all buckets that are fastest there. */
-double heddle_sched_pool_backlog(const struct heddle_sched_pool *p,
-                                 unsigned type);
+/* Per type, ns until its workers are through with what waits for them: the tasks of
+ * all buckets that are fastest there. `times` is what was made for each bucket. */
+void heddle_sched_pool_backlog(const struct heddle_sched_pool *p,
+                               const struct heddle_sched_pool_times *times,
+                               double *out);
 
 /* A task's cost on a class, from its record. */
 static inline double heddle_sched_pool_ns(const struct heddle_sched_pool *p,
-                                    const struct heddle_sched_task *t,
-                                    unsigned cls)
+                                          const struct heddle_sched_task *t,
+                                          unsigned cls)
 {
     const struct heddle_win_rec *r = heddle_win_rec(&p->win, t);
 

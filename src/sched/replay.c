@@ -66,7 +66,10 @@ static heddle_status replay_sort_out(struct replay *r)
 static heddle_status replay_init(void *self, const struct heddle_sched_env *env)
 {
     struct replay *r = self;
-    heddle_status st = heddle_place_init(&r->place, env);
+    heddle_status st;
+
+    r->place.win.weighs_mean = true; /* as heft */
+    st = heddle_place_init(&r->place, env);
 
     r->file.alloc = env->alloc;
     if (st != HEDDLE_OK || env->cls == NULL || env->plan == NULL)
@@ -98,10 +101,9 @@ static uint32_t replay_entry(const struct replay *r,
 {
     const struct heddle_sched_env *env = &r->place.win.copy;
 
-    return r->file.n == 0
-               ? UINT32_MAX
-               : heddle_placement_find(&r->file,
-                                       env->view->id(env->view_self, t));
+    return r->file.n == 0 ? UINT32_MAX
+                          : heddle_placement_find(
+                                &r->file, env->view->id(env->view_self, t));
 }
 
 static void replay_submitted(void *self, struct heddle_sched_task *t,
@@ -176,7 +178,8 @@ static bool replay_is_coming(const struct replay *r, uint32_t i)
     struct heddle_sched_task t = {.aux = r->aux[i]};
     const struct heddle_win_rec *rec = heddle_win_rec(w, &t), *p;
 
-    if (rec == NULL || rec->seq == 0 || rec->index != i + 1 || rec->nmore != 0)
+    if (rec == NULL || rec->seq == 0 || rec->index != i + 1 ||
+        rec->more != NULL)
         return false;
     for (uint32_t k = 0; k < rec->npred; k++) {
         t.aux = rec->pred[k];
@@ -194,8 +197,7 @@ static struct heddle_sched_task *replay_first(struct replay *r, uint32_t target,
     struct replay_queue *q = &r->queue[target];
     struct heddle_sched_task *t = q->heap.root;
 
-    while (q->next < q->nentries &&
-           r->aux[q->entry[q->next]] == UINT32_MAX)
+    while (q->next < q->nentries && r->aux[q->entry[q->next]] == UINT32_MAX)
         q->next++;
     if (t == NULL || q->next == q->nentries)
         return t;

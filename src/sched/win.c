@@ -35,11 +35,17 @@ heddle_status heddle_win_init(struct heddle_win *w,
     return w->worker == NULL ? HEDDLE_ENOMEM : HEDDLE_OK;
 }
 
-static void win_free_more(struct heddle_win *w, struct heddle_win_rec *r)
+static size_t win_more_bytes(uint32_t n)
 {
-    heddle_free(w->copy.alloc, r->more, r->nmore * sizeof(*r->more));
-    r->more = NULL;
-    r->nmore = 0;
+    return sizeof(struct heddle_win_more) + n * sizeof(uint32_t);
+}
+
+static void win_free_more(struct heddle_win *w, struct heddle_win_more *m)
+{
+    for (struct heddle_win_more *next; m != NULL; m = next) {
+        next = m->next;
+        heddle_free(w->copy.alloc, m, win_more_bytes(m->cap));
+    }
 }
 
 static void win_free_chunks(struct heddle_win *w, struct heddle_win_chunk *c)
@@ -47,7 +53,7 @@ static void win_free_chunks(struct heddle_win *w, struct heddle_win_chunk *c)
     for (struct heddle_win_chunk *next; c != NULL; c = next) {
         next = c->next;
         for (uint32_t i = 0; i < c->nused; i++)
-            win_free_more(w, &c->rec[i]);
+            win_free_more(w, c->rec[i].more);
         heddle_free(w->copy.alloc, c, sizeof(*c));
     }
 }
@@ -60,6 +66,7 @@ void heddle_win_fini(struct heddle_win *w)
         return;
     win_free_chunks(w, w->first);
     win_free_chunks(w, w->spare);
+    win_free_more(w, w->garbage);
     for (unsigned i = 0; i < HEDDLE_WIN_PAGES; i++)
         heddle_free(a, w->page[i], HEDDLE_WIN_PAGE * sizeof(*w->page[i]));
     heddle_free(a, w->worker, w->copy.nworkers * sizeof(*w->worker));
@@ -148,7 +155,11 @@ static void win_drop(struct heddle_win *w, uint32_t aux)
         w->page[id / HEDDLE_WIN_PAGE][id % HEDDLE_WIN_PAGE];
     struct heddle_win_rec *r = &c->rec[(aux - 1) % HEDDLE_WIN_CHUNK];
 
-    win_free_more(w, r);
+    if (r->more != NULL) {
+        r->more->next = w->garbage;
+        w->garbage = r->more;
+        r->more = NULL;
+    }
     r->seq = 0;
     w->nlive--;
     if (--c->nlive > 0 || c == w->last)
@@ -166,8 +177,7 @@ static void win_drop(struct heddle_win *w, uint32_t aux)
 /* The edges: what does not fit into the record and finds no memory is left out,
  * which costs a good rank and nothing else. */
 static void win_link(struct heddle_win *w, struct heddle_win_rec *r,
-                     struct heddle_sched_task *const *pred, unsigned npred,
-                     uint32_t *more)
+                     struct heddle_sched_task *const *pred, unsigned npred)
 {
     for (unsigned i = 0; i < npred; i++) {
         struct heddle_win_rec *p = heddle_win_rec(w, pred[i]);
@@ -177,9 +187,25 @@ static void win_link(struct heddle_win *w, struct heddle_win_rec *r,
         p->nod += 1.0 / npred;
         if (r->npred < HEDDLE_WIN_PREDS)
             r->pred[r->npred++] = pred[i]->aux;
-        else if (more != NULL)
-            more[r->nmore++] = pred[i]->aux;
+        else if (r->more != NULL)
+            r->more->aux[r->more->n++] = pred[i]->aux;
     }
+}
+
+static struct heddle_win_more *win_make_more(struct heddle_win *w,
+                                             unsigned npred)
+{
+    struct heddle_win_more *m;
+
+    if (npred <= HEDDLE_WIN_PREDS)
+        return NULL;
+    m = heddle_alloc(w->copy.alloc, win_more_bytes(npred));
+    if (m != NULL) {
+        m->next = NULL;
+        m->n = 0;
+        m->cap = npred;
+    }
+    return m;
 }
 
 struct heddle_win_rec *
@@ -187,31 +213,30 @@ heddle_win_submitted(struct heddle_win *w, struct heddle_sched_task *t,
                      struct heddle_sched_task *const *pred, unsigned npred)
 {
     struct heddle_win_sort *s = heddle_cost_sort(w, t);
-    const size_t nmore = npred > HEDDLE_WIN_PREDS ? npred : 0;
+    struct heddle_win_more *more = win_make_more(w, npred), *old;
     struct heddle_win_rec *r;
-    uint32_t *more = NULL;
 
-    if (nmore != 0)
-        more = heddle_zalloc(w->copy.alloc, nmore, sizeof(*more));
     t->aux = 0;
     heddle_spin_lock(&w->lock);
     r = s != NULL ? win_new(w, t) : NULL;
-    if (r == NULL) {
-        heddle_spin_unlock(&w->lock);
-        heddle_free(w->copy.alloc, more, nmore * sizeof(*more));
-        heddle_spin_lock(&w->lock);
-        return NULL;
-    }
-    r->sort = s;
-    r->prio = t->prio;
-    w->has_prio |= t->prio != 0;
-    s->nseen++;
-    s->nlive++;
-    win_link(w, r, pred, npred, more);
-    if (more != NULL) {
+    if (r != NULL) {
+        r->sort = s;
+        r->prio = t->prio;
         r->more = more;
-        r->nmore_kept = r->nmore;
-        r->nmore = (uint32_t)nmore;
+        w->has_prio |= t->prio != 0;
+        s->nseen++;
+        s->nlive++;
+        win_link(w, r, pred, npred);
+    } else if (more != NULL) {
+        more->next = w->garbage;
+        w->garbage = more;
+    }
+    old = w->garbage;
+    if (old != NULL) { /* rare: a task with many predecessors has ended */
+        w->garbage = NULL;
+        heddle_spin_unlock(&w->lock);
+        win_free_more(w, old);
+        heddle_spin_lock(&w->lock);
     }
     return r;
 }
@@ -274,8 +299,9 @@ static inline void win_up(struct heddle_win *w, const struct heddle_win_rec *r,
                           uint32_t aux)
 {
     const uint32_t c = (aux - 1) / HEDDLE_WIN_CHUNK;
-    struct heddle_win_rec *p = &w->page[c / HEDDLE_WIN_PAGE][c % HEDDLE_WIN_PAGE]
-                                    ->rec[(aux - 1) % HEDDLE_WIN_CHUNK];
+    struct heddle_win_rec *p =
+        &w->page[c / HEDDLE_WIN_PAGE][c % HEDDLE_WIN_PAGE]
+             ->rec[(aux - 1) % HEDDLE_WIN_CHUNK];
 
     if (p->seq != 0 && p->seq < r->seq && p->tail < r->rank) {
         p->tail = r->rank;
@@ -299,8 +325,8 @@ static void win_sweep(struct heddle_win *w, uint64_t from)
                 w->top = r->rank;
             for (uint32_t k = 0; k < r->npred; k++)
                 win_up(w, r, r->pred[k]);
-            for (uint32_t k = 0; k < r->nmore_kept; k++)
-                win_up(w, r, r->more[k]);
+            for (uint32_t k = 0; r->more != NULL && k < r->more->n; k++)
+                win_up(w, r, r->more->aux[k]);
         }
 }
 

@@ -43,15 +43,15 @@ struct heddle_win_cost {
 
 struct heddle_win_sort {
     unsigned number;
-    _Atomic uint32_t due; /* > 0: ask the view again */
-    uint32_t nseen;       /* tasks submitted so far */
-    uint32_t nlive;       /* submitted, not popped */
-    uint32_t bucket;      /* the policy's: where its tasks queue */
+    _Atomic uint32_t due;  /* > 0: ask the view again */
+    uint32_t nseen;        /* tasks submitted so far */
+    uint32_t nlive;        /* submitted, not popped */
+    uint32_t bucket;       /* the policy's: where its tasks queue */
     uint32_t index, epoch; /* the policy's: a number for a time */
-    double weight;        /* ns: what it adds to a path */
-    double best;          /* least trusted ns over all classes; NAN: none */
+    double weight;         /* ns: what it adds to a path */
+    double best;           /* least trusted ns over all classes; NAN: none */
     unsigned best_cls;
-    bool is_known; /* every class that can run it is trusted */
+    bool is_known;              /* every class that can run it is trusted */
     struct heddle_win_cost c[]; /* per class */
 };
 
@@ -59,27 +59,33 @@ struct heddle_win_leaf {
     _Atomic(struct heddle_win_sort *) sort[HEDDLE_WIN_LEAF];
 };
 
+/* Predecessors that do not fit into a record. */
+struct heddle_win_more {
+    struct heddle_win_more *next; /* when its task has ended */
+    uint32_t n, cap;
+    uint32_t aux[];
+};
+
 struct heddle_win_rec {
     struct heddle_win_sort *sort;
-    uint64_t seq; /* order of submission from 1; 0: not in use */
-    double rank;  /* ns */
-    double tail;  /* longest rank of a successor */
-    double nod;   /* sum over successors of 1 / its predecessors */
-    double own;   /* ns it adds to a path when plan >= 0 */
-    double est;   /* the policy's: ns it was placed or popped with */
-    double since; /* when it was popped */
-    double fetch; /* the policy's: ns its data were away when it was pushed */
+    uint64_t seq;   /* order of submission from 1; 0: not in use */
+    double rank;    /* ns */
+    double tail;    /* longest rank of a successor */
+    double nod;     /* sum over successors of 1 / its predecessors */
+    double own;     /* ns it adds to a path when plan >= 0 */
+    double est;     /* the policy's: ns it was placed or popped with */
+    double since;   /* when it was popped */
+    double fetch;   /* the policy's: ns its data were away when it was pushed */
     uint32_t index; /* the policy's */
-    uint32_t npred, nmore;
-    uint32_t *more;
+    uint32_t npred;
+    struct heddle_win_more *more; /* NULL: all are in pred */
     uint32_t pred[HEDDLE_WIN_PREDS];
     int prio;
     int16_t cls;  /* the policy's: where it is queued; -1: nowhere */
     int16_t plan; /* the policy's: planned class or type; -1: none */
-    uint32_t nmore_kept; /* of `more` in use */
-    bool is_out;         /* popped and not ended */
-    bool is_sent;        /* placed to be measured, and counted as given */
-    uint8_t bin;         /* the policy's */
+    bool is_out;  /* popped and not ended */
+    bool is_sent; /* placed to be measured, and counted as given */
+    uint8_t bin;  /* the policy's */
 };
 
 struct heddle_win_chunk {
@@ -106,19 +112,21 @@ struct heddle_win {
     uint32_t nchunks;
     struct heddle_win_chunk *first, *last; /* in the order of submission */
     struct heddle_win_chunk *spare;        /* empty ones, through next */
-    uint64_t seq;      /* last one given */
-    uint64_t swept;    /* ranks are known up to here */
+    struct heddle_win_more *garbage;       /* freed by the next submitted() */
+    uint64_t seq;                          /* last one given */
+    uint64_t swept;                        /* ranks are known up to here */
     uint64_t swept_all; /* `seq` at the last walk over everything */
-    size_t nlive;      /* records in use */
-    bool has_prio;     /* the user gave priorities */
-    double top;        /* greatest rank seen */
+    size_t nlive;       /* records in use */
+    bool weighs_mean;   /* ranks by mean times, not by the least */
+    bool has_prio;      /* the user gave priorities */
+    double top;         /* greatest rank seen */
 
     _Atomic(struct heddle_win_leaf *) sort[HEDDLE_WIN_LEAF];
-    uint64_t lost; /* bit: class */
+    uint64_t lost;    /* bit: class */
     uint32_t version; /* of the costs: changes with them */
 
     struct heddle_win_worker *worker;
-    uint64_t turn; /* for what goes round */
+    uint64_t turn;            /* for what goes round */
     _Atomic uint64_t nqueued; /* a hint for those who find nothing */
 };
 
@@ -179,8 +187,8 @@ void heddle_win_lost(struct heddle_win *w, unsigned cls);
 
 /* With the lock: the cost to decide with. INFINITY: cannot run. NAN: not known
  * well enough. */
-double heddle_win_ns(const struct heddle_win *w,
-                     const struct heddle_win_ask *q, unsigned cls);
+double heddle_win_ns(const struct heddle_win *w, const struct heddle_win_ask *q,
+                     unsigned cls);
 static inline double heddle_win_sort_ns(const struct heddle_win *w,
                                         const struct heddle_win_sort *s,
                                         unsigned cls)

@@ -291,11 +291,12 @@ static uint8_t *put_numbers(uint8_t *p, enum heddle_fmt_def tag,
     return q;
 }
 
-uint8_t *heddle_def_put_epoch(uint8_t *p)
+uint8_t *heddle_def_put_epoch(const struct heddle_trace *tr, uint8_t *p)
 {
-    uint64_t v[2] = {0, 0};
+    uint64_t v[2] = {tr->clock.tick0, tr->clock.ns0};
 
-    read_pair(&v[0], &v[1]);
+    if (!heddle_clock_is_virtual(&tr->clock))
+        read_pair(&v[0], &v[1]);
     return put_numbers(p, HEDDLE_DEF_EPOCH, v, 2);
 }
 
@@ -328,7 +329,7 @@ void heddle_trace_define_epoch(struct heddle_trace *tr)
 {
     uint8_t buf[HEDDLE_DEF_NUMBERS_MAX];
 
-    add_numbers(tr, buf, (size_t)(heddle_def_put_epoch(buf) - buf));
+    add_numbers(tr, buf, (size_t)(heddle_def_put_epoch(tr, buf) - buf));
 }
 
 void heddle_trace_define_totals(struct heddle_trace *tr, uint32_t lane)

@@ -438,7 +438,7 @@ static void dump_totals(struct heddle_trace *tr, struct dump *d)
     p = d->defs.p;
     for (uint32_t i = 0; i < tr->nlanes; i++)
         p = heddle_def_put_totals(p, tr, i);
-    p = heddle_def_put_epoch(p);
+    p = heddle_def_put_epoch(tr, p);
     (void)heddle_trace_write_defs(&d->w, d->defs.p, (size_t)(p - d->defs.p),
                                   false);
 }

@@ -139,7 +139,7 @@ void heddle_trace_define_epoch(struct heddle_trace *tr);
 void heddle_trace_define_totals(struct heddle_trace *tr, uint32_t lane);
 /* The same into bytes: at most HEDDLE_DEF_NUMBERS_MAX each. */
 #define HEDDLE_DEF_NUMBERS_MAX 32
-uint8_t *heddle_def_put_epoch(uint8_t *p);
+uint8_t *heddle_def_put_epoch(const struct heddle_trace *tr, uint8_t *p);
 uint8_t *heddle_def_put_totals(uint8_t *p, struct heddle_trace *tr,
                                uint32_t lane);
 /* File mode, file_lock is held: writes what was defined since the last time. */

@@ -640,6 +640,14 @@ TEST(classes_without_memory)
     }
 }
 
+static void *refuse(void *user, size_t bytes, size_t align)
+{
+    (void)user;
+    (void)bytes;
+    (void)align;
+    return NULL;
+}
+
 /* No memory at all after init(). */
 TEST(classes_without_any_memory)
 {
@@ -648,7 +656,7 @@ TEST(classes_without_any_memory)
         struct world w;
 
         CHECK_OK(world_init(&w, *ops, 700, 3, 0));
-        w.b.f.fails_from = w.b.f.ncalls + 1;
+        w.b.f.a.alloc = refuse;
         world_run(&w, 1, 500);
         world_fini(&w);
     }
@@ -764,5 +772,5 @@ TEST_MAIN(the_table, empty_and_alone, more_than_any_array_holds,
           each_task_comes_out_once_with_many_threads,
           each_allocation_fails_once, push_and_pop_allocate_nothing,
           classes_every_task_runs_where_it_can, classes_without_memory,
-          classes_without_any_memory, classes_one_is_lost,
-          classes_with_threads, classes_push_and_pop_allocate_nothing)
+          classes_without_any_memory, classes_one_is_lost, classes_with_threads,
+          classes_push_and_pop_allocate_nothing)

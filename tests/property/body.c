@@ -322,6 +322,15 @@ static heddle_status part_split(struct heddle_exec *x, const struct part_arg *a)
     return HEDDLE_OK;
 }
 
+/* The same on a simulated device; what only cores can do is declined. */
+static heddle_status body_device(struct heddle_exec *x)
+{
+    const struct prog_task *t = body_task(x);
+
+    CHECK_EQ(heddle_exec_device(x), HEDDLE_DEV_CUDA);
+    return t->nchildren > 0 || t->gang > 1 ? HEDDLE_EDECLINED : body_run(x);
+}
+
 /* --- kernels and calls -------------------------------------------------------------- */
 
 static void kernel_variants(heddle_kernel *k, enum prog_shape shape,
@@ -346,8 +355,14 @@ static void kernel_variants(heddle_kernel *k, enum prog_shape shape,
     default: break;
     }
     k->variants[0] = first;
-    if (first.run != body_run && k->expand == NULL)
+    if (k->expand != NULL)
+        return;
+    if (first.run != body_run)
         k->variants[1] = good;
+    k->variants[first.run != body_run ? 2 : 1] = (struct heddle_variant){
+        .device = HEDDLE_DEV_CUDA,
+        .run = body_device,
+        .scratch_bytes = shape == SHAPE_SCRATCH ? SCRATCH_BYTES : 0};
 }
 
 static bool kernel_is_same(const heddle_kernel *a, const heddle_kernel *b)

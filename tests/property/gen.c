@@ -496,6 +496,11 @@ struct prog *prog_generate(uint64_t seed, struct oracle **o_out)
         return NULL;
     p->seed = p->rng = seed * 1000003;
     gen_config(p);
+    if (getenv("HEDDLE_VIRTUAL") != NULL) {
+        p->config.is_virtual = true;
+        p->config.checks = false;  /* that is for the host's memory */
+        p->config.nworkers = 1;    /* gangs of virtual cores have one member */
+    }
     if (getenv("HEDDLE_OPS") != NULL)
         p->config.nops = (unsigned)strtoul(getenv("HEDDLE_OPS"), NULL, 0);
     g.o = *o_out = oracle_create(p);

@@ -8,6 +8,7 @@
  *   HEDDLE_SEEDS=n     so many instead of 200, over all parts
  *   HEDDLE_OPS=n       its first n steps only
  *   HEDDLE_WITHOUT=m   without some features (enum prog_feature in prog.h)
+ *   HEDDLE_VIRTUAL=1   on simulated machines with devices, in virtual time
  *   HEDDLE_VERBOSE=1   says what Heddle says
  */
 #include <signal.h>

@@ -447,10 +447,41 @@ static void live_message(void *user, enum heddle_severity severity,
     }
 }
 
+/* A machine in virtual time: some cores, some devices, memories that are too
+ * small now and then. */
+static void live_machine(const struct prog *p, struct heddle_ctx_opts *o,
+                         char *path)
+{
+    static const char *const sched[] = {"heft", "prio", "eager", "dual",
+                                        "multiprio", "heteroprio"};
+    const uint64_t r = prog_mix(p->seed);
+    const unsigned ngpus = (unsigned)(r % 4);
+    const int fd = mkstemp(path);
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
+
+    CHECK(f != NULL);
+    fprintf(f, "heddle-machine 1\nclass cpu kind cpu workers %u gflops 1\n",
+            1 + (unsigned)(r >> 8) % 4);
+    for (unsigned i = 0; i < ngpus; i++) {
+        fprintf(f, "node m%u kind device\n", i);
+        fprintf(f, "class g%u kind cuda workers %u node m%u gflops 2\n", i,
+                1 + (unsigned)(r >> (12 + i)) % 2, i);
+        fprintf(f, "duplex host m%u gbytes 1 latency_us 1\n", i);
+    }
+    if (ngpus > 1 && (r >> 20) % 2 == 0)
+        fprintf(f, "duplex m0 m1 gbytes 4 latency_us 1\n");
+    CHECK_EQ(fclose(f), 0);
+    o->machine = path;
+    o->execute = HEDDLE_ON;
+    o->sched = sched[(r >> 24) % (sizeof(sched) / sizeof(sched[0]))];
+    o->device_memory = (r >> 32) % 2 == 0 ? 0 : 1024 + (size_t)(r >> 33) % 8192;
+}
+
 static void live_create(struct live *v)
 {
     const struct prog_config *c = &v->p->config;
-    const struct heddle_ctx_opts opts = {
+    char path[] = "/tmp/heddle-property-XXXXXX";
+    struct heddle_ctx_opts opts = {
         .size = sizeof(opts),
         .nworkers = c->nworkers,
         .sched = c->sched,
@@ -466,7 +497,11 @@ static void live_create(struct live *v)
         .spin_us = 20,
     };
 
+    if (c->is_virtual)
+        live_machine(v->p, &opts, path);
     CHECK_OK(heddle_ctx_create(&opts, &v->ctx));
+    if (c->is_virtual)
+        CHECK_EQ(unlink(path), 0);
     v->unit = prog_alloc(v->p, v->p->nunits, sizeof(heddle_handle *));
     v->mem = prog_alloc(v->p, v->p->nunits, sizeof(void *));
     v->event = prog_alloc(v->p, (size_t)v->p->nevents, sizeof(heddle_event *));

@@ -194,6 +194,7 @@ struct prog_config {
     int log_level;
     bool checks; /* the access checker, which has to find nothing */
     bool has_failures;
+    bool is_virtual; /* devices and memories, simulated */
     unsigned nops;
 };
 

@@ -22,7 +22,7 @@
 struct memory_bench {
     struct cli *c;
     struct sim_machines machines;
-    const char *workload_name, *budget_text, *policy, *devices, *log;
+    const char *workload_name, *budget_text, *policy, *log, *devices;
     enum sim_workload workload;
     uint64_t tiles, seed;
 
@@ -281,7 +281,7 @@ const struct heddle_cmd heddle_bench_memory = {
         "              at least the largest task (default 25%)\n"
         "  --tiles     along a side (default 16)\n"
         "  --policy    a scheduler (default: the default)\n"
-        "  --devices   of the machine, as in HEDDLE_DEVICES\n"
+        "  --devices   of the machine, as in HEDDLE_DEVICES (default: all)\n"
         "  --seed      of the random graph (default 1)\n"
         "  --log       keep the log of the run in FILE\n"
         "The order of the run is replayed through caches of the same size that\n"

@@ -16,7 +16,7 @@ enum { MAX_SIZES = 64 };
 struct sched_bench {
     struct cli *c;
     struct sim_machines machines;
-    const char *workload_name, *policy, *devices, *tiles_text;
+    const char *workload_name, *policy, *tiles_text, *devices;
     enum sim_workload workload;
     uint32_t tiles[MAX_SIZES];
     unsigned ntiles;
@@ -207,7 +207,7 @@ const struct heddle_cmd heddle_bench_sched = {
         "  --tiles     along a side (default 8,12,16,20,24,28,32)\n"
         "  --policy    a scheduler, or all that can run there (default: the\n"
         "              default)\n"
-        "  --devices   of the machine, as in HEDDLE_DEVICES\n"
+        "  --devices   of the machine, as in HEDDLE_DEVICES (default: all)\n"
         "  --seed      of the random graph (default 1)\n"
         "Times are virtual nanoseconds, with transfers; the bound has none.\n",
     .run = sched_run,

@@ -5,8 +5,10 @@
  * Purpose    the first thing to ask for when something is slow or strange.
  * Output     lines for people; with --json one object, or with --env --json
  *            one object per environment variable.
- * How        workers and scheduler are asked of a context that is started with
- *            the defaults, so that the answer includes the environment.
+ * How        workers, scheduler, devices and memories are asked of a context that
+ *            is started with the defaults, so that the answer includes the
+ *            environment. Devices that take long to find are looked for only
+ *            when they are asked for. Links are what the models have measured.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -22,12 +24,25 @@
 #define DIR_BYTES 4096
 #define CELL      32
 
+enum { MAX_CLASSES = 64, MAX_LINKS = 64, LINK_NAME = 64 };
+
+struct info_link {
+    char from[LINK_NAME], to[LINK_NAME];
+    double bytes_per_s, latency_ns, confidence;
+    uint64_t copies;
+};
+
 struct info {
     struct heddle_machine_info machine;
     char model_dir[DIR_BYTES]; /* "": there is none */
     unsigned nworkers;         /* 0: no context could be started, see why */
     char sched[64];
     char why[320];
+    const char *devices; /* asked for; NULL: the default */
+    struct heddle_class_info cls[MAX_CLASSES];
+    struct heddle_memory_info mem[MAX_CLASSES];
+    struct info_link link[MAX_LINKS];
+    unsigned nclasses, nmemories, nlinks;
 };
 
 /* --- gather -------------------------------------------------------------- */
@@ -41,10 +56,58 @@ static void keep_sentence(void *user, enum heddle_severity severity,
         snprintf(i->why, sizeof(i->why), "%s", text);
 }
 
+static void ask_devices(struct info *i, heddle_ctx *ctx)
+{
+    for (; i->nclasses < MAX_CLASSES; i->nclasses++) {
+        i->cls[i->nclasses].size = sizeof(i->cls[0]);
+        if (heddle_ctx_get_class(ctx, i->nclasses, &i->cls[i->nclasses]) !=
+            HEDDLE_OK)
+            break;
+    }
+    for (; i->nmemories < MAX_CLASSES; i->nmemories++) {
+        i->mem[i->nmemories].size = sizeof(i->mem[0]);
+        if (heddle_ctx_get_memory(ctx, i->nmemories, &i->mem[i->nmemories]) !=
+            HEDDLE_OK)
+            break;
+    }
+}
+
+static heddle_status keep_link(void *user,
+                               const struct heddle_perf_link_info *l)
+{
+    struct info *i = user;
+    struct info_link *out = &i->link[i->nlinks];
+
+    if (i->nlinks == MAX_LINKS)
+        return HEDDLE_OK;
+    snprintf(out->from, sizeof(out->from), "%s", l->from);
+    snprintf(out->to, sizeof(out->to), "%s", l->to);
+    out->bytes_per_s = l->bytes_per_s;
+    out->latency_ns = l->latency_ns;
+    out->confidence = l->confidence;
+    out->copies = l->count;
+    i->nlinks++;
+    return HEDDLE_OK;
+}
+
+/* Models that cannot be read are not there. */
+static void ask_links(struct info *i)
+{
+    heddle_perf *perf = NULL;
+
+    if (i->model_dir[0] == '\0' ||
+        heddle_perf_create(NULL, i->model_dir, &perf) != HEDDLE_OK)
+        return;
+    if (heddle_perf_each_link(perf, keep_link, i) != HEDDLE_OK)
+        i->nlinks = 0;
+    heddle_perf_destroy(perf);
+}
+
 static void ask_context(struct info *i)
 {
     /* Without a log: HEDDLE_LOG_FILE may name one that is to be kept. */
     const struct heddle_ctx_opts opts = {.size = sizeof(opts),
+                                         .devices = i->devices,
                                          .log = HEDDLE_OFF,
                                          .model_dir = "",
                                          .message = keep_sentence,
@@ -58,6 +121,7 @@ static void ask_context(struct info *i)
     if (st == HEDDLE_OK) {
         i->nworkers = stats.nworkers;
         snprintf(i->sched, sizeof(i->sched), "%s", stats.sched);
+        ask_devices(i, ctx);
     } else if (i->why[0] == '\0') {
         snprintf(i->why, sizeof(i->why), "%s", heddle_status_text(st));
     }
@@ -74,6 +138,7 @@ static heddle_status gather(struct info *i)
     else
         heddle_env_cache_dir(i->model_dir, sizeof(i->model_dir));
     ask_context(i);
+    ask_links(i);
     return heddle_machine_query(&i->machine);
 }
 
@@ -172,6 +237,53 @@ static void json_lists(struct heddle_json *j)
     heddle_json_end(j);
 }
 
+static void json_memory(struct heddle_json *j,
+                        const struct heddle_memory_info *m)
+{
+    heddle_json_object(j);
+    heddle_json_key_str(j, "name", m->name);
+    heddle_json_key(j, "budget");
+    if (m->budget == UINT64_MAX)
+        heddle_json_null(j);
+    else
+        heddle_json_uint(j, m->budget);
+    heddle_json_end(j);
+}
+
+static void json_devices(struct heddle_json *j, const struct info *i)
+{
+    heddle_json_key(j, "devices");
+    heddle_json_array(j);
+    for (unsigned k = 0; k < i->nclasses; k++) {
+        heddle_json_object(j);
+        heddle_json_key_str(j, "name", i->cls[k].name);
+        heddle_json_key_str(j, "kind", i->cls[k].kind);
+        heddle_json_key_str(j, "model", i->cls[k].model);
+        heddle_json_key_uint(j, "workers", i->cls[k].nworkers);
+        heddle_json_key_uint(j, "memory", i->cls[k].memory);
+        heddle_json_end(j);
+    }
+    heddle_json_end(j);
+    heddle_json_key(j, "memories");
+    heddle_json_array(j);
+    for (unsigned k = 0; k < i->nmemories; k++)
+        json_memory(j, &i->mem[k]);
+    heddle_json_end(j);
+    heddle_json_key(j, "links");
+    heddle_json_array(j);
+    for (unsigned k = 0; k < i->nlinks; k++) {
+        heddle_json_object(j);
+        heddle_json_key_str(j, "from", i->link[k].from);
+        heddle_json_key_str(j, "to", i->link[k].to);
+        heddle_json_key_double(j, "bytes_per_s", i->link[k].bytes_per_s);
+        heddle_json_key_double(j, "latency_ns", i->link[k].latency_ns);
+        heddle_json_key_double(j, "confidence", i->link[k].confidence);
+        heddle_json_key_uint(j, "copies", i->link[k].copies);
+        heddle_json_end(j);
+    }
+    heddle_json_end(j);
+}
+
 static heddle_status info_json(FILE *out, const struct info *i)
 {
     struct heddle_json j;
@@ -193,6 +305,7 @@ static heddle_status info_json(FILE *out, const struct info *i)
     heddle_json_key_str(&j, "problem", i->nworkers > 0 ? NULL : i->why);
     heddle_json_key_str(&j, "model_dir",
                         i->model_dir[0] != '\0' ? i->model_dir : NULL);
+    json_devices(&j, i);
     json_lists(&j);
     heddle_json_end(&j);
     heddle_json_line(&j);
@@ -244,6 +357,30 @@ static void line_machine(FILE *out, const struct heddle_machine_info *m)
     fputc('\n', out);
 }
 
+static void line_devices(FILE *out, const struct info *i)
+{
+    char a[CELL];
+
+    for (unsigned k = 0; k < i->nclasses; k++)
+        fprintf(out, "%s%-8s %u worker%s, %s\n",
+                k == 0 ? "devices     " : "            ", i->cls[k].name,
+                i->cls[k].nworkers, plural(i->cls[k].nworkers),
+                i->cls[k].model);
+    for (unsigned k = 0; k < i->nmemories; k++)
+        fprintf(out, "%s%-8s %s\n", k == 0 ? "memories    " : "            ",
+                i->mem[k].name,
+                i->mem[k].budget == UINT64_MAX
+                    ? "no limit"
+                    : bytes_text(a, i->mem[k].budget));
+    for (unsigned k = 0; k < i->nlinks; k++)
+        fprintf(out, "%s%s to %s: %.2f GB/s, %.1f us\n",
+                k == 0 ? "links       " : "            ", i->link[k].from,
+                i->link[k].to, i->link[k].bytes_per_s / 1e9,
+                i->link[k].latency_ns / 1e3);
+    if (i->nlinks == 0)
+        fputs("links       none measured, see 'heddle calibrate'\n", out);
+}
+
 static void info_lines(FILE *out, const struct info *i)
 {
     struct heddle_sched_info s;
@@ -260,6 +397,7 @@ static void info_lines(FILE *out, const struct info *i)
                 plural(i->nworkers), i->sched);
     else
         fprintf(out, "defaults    a context cannot be started: %s\n", i->why);
+    line_devices(out, i);
     for (unsigned k = 0; heddle_sched_get_info(k, &s) == HEDDLE_OK; k++)
         fprintf(out, "%s%-6s %s\n", k == 0 ? "schedulers  " : "            ",
                 s.name, s.help);
@@ -276,7 +414,9 @@ static int info_run(struct cli *c, int argc, char **argv)
 {
     struct info i = {0};
     bool env = false;
-    const struct cli_opt opts[] = {{"--env", CLI_FLAG, &env, 0, 0}, {0}};
+    const struct cli_opt opts[] = {{"--env", CLI_FLAG, &env, 0, 0},
+                                   {"--devices", CLI_STRING, &i.devices, 0, 0},
+                                   {0}};
     heddle_status st = HEDDLE_OK;
     const int rc = cli_parse(c, "info", argc, argv, opts, NULL);
 
@@ -287,6 +427,8 @@ static int info_run(struct cli *c, int argc, char **argv)
     if (st != HEDDLE_OK)
         return cli_fail(c, "the machine cannot be looked at: %s",
                         heddle_status_text(st));
+    if (i.devices != NULL && i.nworkers == 0)
+        return cli_fail(c, "%s", i.why); /* it was asked for these */
     if (c->json)
         st = env ? env_json(c->out) : info_json(c->out, &i);
     else if (env)
@@ -299,9 +441,12 @@ static int info_run(struct cli *c, int argc, char **argv)
 const struct heddle_cmd heddle_cmd_info = {
     .name = "info",
     .help = "shows the machine, the defaults and what was built in",
-    .usage = "heddle info [--env] [--json]\n"
+    .usage = "heddle info [--devices LIST] [--env] [--json]\n"
              "\n"
-             "  --env   the environment variables that are read instead\n"
-             "  --json  one JSON object per line\n",
+             "  --devices  to look for, as in HEDDLE_DEVICES; 'opencl' takes a "
+             "while\n"
+             "             and is not looked for otherwise\n"
+             "  --env      the environment variables that are read instead\n"
+             "  --json     one JSON object per line\n",
     .run = info_run,
 };

@@ -46,6 +46,26 @@ enum {
 
 enum fuzz_device { FUZZ_CPU, FUZZ_SIM, FUZZ_OPENCL, FUZZ_DISK, FUZZ_NDEVICES };
 
+/* What may be left out to narrow a failure down. */
+enum fuzz_part {
+    PART_REDUCE = 1,
+    PART_COMMUTE = 2,
+    PART_SCRATCH = 4,
+    PART_VIEWS = 8,
+    PART_ADVICE = 16,
+    PART_PINS = 32,
+    PART_NESTING = 64,
+    PART_GRAPHS = 128,
+    PART_EVENTS = 256,
+    PART_RETRIES = 512,
+    PART_ACQUIRE = 1024,
+    PART_UNREF = 2048,
+    PART_ALIAS = 4096,
+    PART_LATE = 8192
+};
+enum { FUZZ_NPARTS = 14 };
+extern const char *const heddle_fuzz_parts[FUZZ_NPARTS + 1];
+
 extern const char *const heddle_fuzz_devices[FUZZ_NDEVICES + 1];
 
 /* --- the program --------------------------------------------------------- */
@@ -55,11 +75,11 @@ struct fuzz_box {
 };
 
 struct fuzz_unit {
-    int root;   /* own number: it is one */
-    int parent; /* of a view */
+    int root;                    /* own number: it is one */
+    int parent;                  /* of a view */
     struct heddle_layout layout; /* strides in the memory of the root */
-    struct fuzz_box rel, abs;    /* in the parent's and in the root's elements */
-    size_t offset;               /* first element, from the root's */
+    struct fuzz_box rel, abs; /* in the parent's and in the root's elements */
+    size_t offset;            /* first element, from the root's */
     size_t count;
     /* roots */
     size_t span; /* elements from first to last */
@@ -197,7 +217,7 @@ struct fuzz_prog {
     unsigned nopen;
     struct fuzz_graph *graph[4];
     unsigned ngraphs;
-    size_t need_most; /* bytes of the largest task on a device */
+    size_t need_most;   /* bytes of the largest task on a device */
     size_t need_device; /* of those that run nowhere else */
     size_t need_host;
 };
@@ -224,10 +244,11 @@ struct fuzz_memory {
 };
 
 struct fuzz_setup {
-    uint64_t tasks; /* cut the program after so many; 0: do not */
+    uint64_t tasks;   /* cut the program after so many; 0: do not */
+    unsigned without; /* enum fuzz_part */
     bool has_faults;
     bool prints;
-    const char *folder; /* for machine files and disks */
+    const char *folder;             /* for machine files and disks */
     const char *sched[FUZZ_SCHEDS]; /* those that know classes */
     unsigned nscheds;
     FILE *err;
@@ -297,7 +318,7 @@ static inline bool fuzz_reads(enum heddle_mode m)
 
 static inline bool fuzz_writes(enum heddle_mode m)
 {
-    return m != HEDDLE_R && m != HEDDLE_SCRATCH;
+    return ((unsigned)m & (HEDDLE_W | HEDDLE_REDUCE)) != 0;
 }
 
 /* All reads, then all writes. False: private memory was not private. */

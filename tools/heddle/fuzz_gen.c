@@ -14,11 +14,22 @@
 
 #include "fuzz.h"
 
+const char *const heddle_fuzz_parts[FUZZ_NPARTS + 1] = {
+    "reduce",  "commute", "scratch", "views",  "advice",
+    "pins",    "nesting", "graphs",  "events", "retries",
+    "acquire", "unref",   "alias",   "late",   NULL};
+
 struct gen {
+    unsigned without;
     struct fuzz_prog *p;
     struct fuzz_arena *a;
     bool failed; /* no memory */
 };
+
+static bool has(const struct gen *g, enum fuzz_part part)
+{
+    return (g->without & part) == 0;
+}
 
 static uint64_t below(struct gen *g, uint64_t n)
 {
@@ -164,7 +175,7 @@ static void gen_view(struct gen *g)
     const int of = (int)below(g, p->nunits);
     struct fuzz_unit *parent = &p->unit[of], *u = &p->unit[p->nunits];
 
-    if (!parent->is_live || p->nunits == FUZZ_UNITS)
+    if (!parent->is_live || p->nunits == FUZZ_UNITS || !has(g, PART_VIEWS))
         return;
     *u = (struct fuzz_unit){.root = parent->root, .parent = of};
     u->rel = gen_box(g, &parent->layout);
@@ -226,10 +237,10 @@ static enum heddle_mode gen_mode(struct gen *g, bool in_graph)
     if (x < 78)
         return HEDDLE_RW;
     if (x < 87)
-        return HEDDLE_COMMUTE;
+        return has(g, PART_COMMUTE) ? HEDDLE_COMMUTE : HEDDLE_RW;
     if (x < 95)
-        return in_graph ? HEDDLE_RW : HEDDLE_REDUCE;
-    return HEDDLE_SCRATCH;
+        return in_graph || !has(g, PART_REDUCE) ? HEDDLE_RW : HEDDLE_REDUCE;
+    return has(g, PART_SCRATCH) ? HEDDLE_SCRATCH : HEDDLE_R;
 }
 
 static bool is_open(enum heddle_mode m)
@@ -256,7 +267,7 @@ static bool operand_fits(struct gen *g, const struct fuzz_task *t, int u,
             continue;
         if (is_open(m) || is_open(t->mode[i]) || t->sort == SORT_DEVICE ||
             t->sort == SORT_NEST || (t->devices >> HEDDLE_DEV_CUDA & 1) != 0 ||
-            t->variant != 0 || !chance(g, 25))
+            t->variant != 0 || !chance(g, 25) || !has(g, PART_ALIAS))
             return false;
     }
     return true;
@@ -283,8 +294,8 @@ static void task_needs(struct gen *g, const struct fuzz_task *t)
         bool is_new = true;
 
         for (unsigned k = 0; k < i && t->mode[i] <= HEDDLE_COMMUTE; k++)
-            is_new = is_new && (t->unit[k] != t->unit[i] ||
-                                t->mode[k] > HEDDLE_COMMUTE);
+            is_new = is_new &&
+                     (t->unit[k] != t->unit[i] || t->mode[k] > HEDDLE_COMMUTE);
         if (!is_new)
             continue;
         bytes += round_up(unit_bytes(u));
@@ -329,10 +340,10 @@ static enum fuzz_sort gen_sort(struct gen *g, bool in_graph)
     if (x < 55)
         return SORT_BOTH;
     if (x < 67)
-        return SORT_SCRATCH;
+        return has(g, PART_SCRATCH) ? SORT_SCRATCH : SORT_BOTH;
     if (x < 80)
         return SORT_CORE;
-    if (x < 94 || in_graph || !c->has_nesting)
+    if (x < 94 || in_graph || !c->has_nesting || !has(g, PART_NESTING))
         return c->ngpus > 0 ? SORT_DEVICE : SORT_BOTH;
     return SORT_NEST;
 }
@@ -340,6 +351,8 @@ static enum fuzz_sort gen_sort(struct gen *g, bool in_graph)
 /* Failures of its own; only what can be retried does not fail in the end. */
 static void task_faults(struct gen *g, struct fuzz_task *t)
 {
+    if (!has(g, PART_RETRIES))
+        return;
     if (chance(g, 15))
         t->retries = 1 + (unsigned)below(g, 3);
     if (t->retries > 0 && t->sort != SORT_NEST && chance(g, 50))
@@ -358,6 +371,8 @@ static void task_options(struct gen *g, struct fuzz_task *t)
     if (!t->has_opts)
         return;
     task_faults(g, t);
+    if (!has(g, PART_EVENTS))
+        return;
     while (p->nrecent > 0 && t->nafter < FUZZ_AFTER && chance(g, 12)) {
         struct fuzz_task *e =
             p->recent[below(g, p->nrecent < 16 ? p->nrecent : 16)];
@@ -383,7 +398,8 @@ static struct fuzz_task *child_new(struct gen *g, const struct fuzz_task *t)
         bool is_used = false;
 
         for (unsigned n = 0; n < c->nops; n++)
-            is_used = is_used || g->p->unit[t->unit[c->unit[n]]].root == u->root;
+            is_used =
+                is_used || g->p->unit[t->unit[c->unit[n]]].root == u->root;
         if (is_used)
             continue;
         c->unit[c->nops] = (int)k;
@@ -409,7 +425,8 @@ static struct fuzz_task *gen_task(struct gen *g, bool in_graph)
         task_options(g, t);
     if (t->has_opts && t->sort == SORT_BOTH && p->config.ngpus > 0) {
         if (chance(g, 10))
-            t->devices = 1u << (chance(g, 50) ? HEDDLE_DEV_CPU : HEDDLE_DEV_CUDA);
+            t->devices = 1u
+                         << (chance(g, 50) ? HEDDLE_DEV_CPU : HEDDLE_DEV_CUDA);
         else if (chance(g, 10))
             t->declines = true;
         else if (chance(g, 10))
@@ -462,7 +479,7 @@ static void gen_acquire(struct gen *g)
     const int u = pick_unit(g);
     struct fuzz_op *op;
 
-    if (u < 0)
+    if (u < 0 || !has(g, PART_ACQUIRE))
         return;
     release_all(g);
     op = emit(g, OP_ACQUIRE, u);
@@ -480,10 +497,11 @@ static void gen_advise(struct gen *g)
     const int u = pick_unit(g);
     struct fuzz_op *op;
 
-    if (u < 0)
+    if (u < 0 || !has(g, PART_ADVICE))
         return;
     op = emit(g, OP_ADVISE, u);
-    op->advice = (enum heddle_advice)(1 + below(g, p->config.has_pins ? 5 : 3));
+    op->advice = (enum heddle_advice)(
+        1 + below(g, p->config.has_pins && has(g, PART_PINS) ? 5 : 3));
     op->memory = (unsigned)below(g, p->config.nnodes);
 }
 
@@ -492,7 +510,7 @@ static void gen_unref(struct gen *g)
     struct fuzz_prog *p = g->p;
     const int u = pick_unit(g);
 
-    if (u < 0 || p->unit[u].is_held)
+    if (u < 0 || p->unit[u].is_held || !has(g, PART_UNREF))
         return;
     for (unsigned i = 0; i < p->ngraphs; i++) /* their units are used again */
         for (unsigned k = 0; k < p->graph[i]->ntasks; k++)
@@ -510,6 +528,8 @@ static void gen_graph(struct gen *g)
     const unsigned want = 1 + (unsigned)below(g, 15);
     struct fuzz_op *op;
 
+    if (!has(g, PART_GRAPHS))
+        return;
     if (p->ngraphs == 4 || (p->ngraphs > 0 && chance(g, 50))) {
         graph = p->graph[below(g, p->ngraphs)];
     } else {
@@ -538,7 +558,7 @@ static void gen_event(struct gen *g)
 {
     struct fuzz_prog *p = g->p;
 
-    if (p->nopen == 4 || p->nevents == FUZZ_TASKS)
+    if (p->nopen == 4 || p->nevents == FUZZ_TASKS || !has(g, PART_EVENTS))
         return;
     emit(g, OP_EVENT, -1)->event = (int)p->nevents;
     p->open[p->nopen++] = (int)p->nevents++;
@@ -581,11 +601,36 @@ static unsigned gen_length(struct gen *g)
     return 5 + (unsigned)below(g, FUZZ_TASKS - 5);
 }
 
+/* Only the first tasks; everything else, also the sizes, stays as it was. */
+static void gen_cut(struct gen *g, uint64_t tasks)
+{
+    struct fuzz_prog *p = g->p;
+    const unsigned all = p->nops;
+    unsigned n = 0;
+
+    while (n < all && tasks > 0)
+        tasks -= p->op[n++].kind == OP_TASK;
+    p->nops = n;
+    for (unsigned i = 0; i < n; i++) {
+        const struct fuzz_op *op = &p->op[i];
+
+        if (op->kind == OP_EVENT)
+            p->open[p->nopen++] = op->event;
+        else if (op->kind == OP_COMPLETE)
+            p->nopen--; /* the latest first */
+        else if (op->kind == OP_ACQUIRE)
+            p->held[p->nheld++] = op->unit;
+        else if (op->kind == OP_RELEASE)
+            p->nheld--;
+    }
+    release_all(g);
+}
+
 bool fuzz_generate(struct fuzz_prog *p, struct fuzz_arena *a,
                    const struct fuzz_setup *s, enum fuzz_device device,
                    uint64_t seed)
 {
-    struct gen g = {.p = p, .a = a};
+    struct gen g = {.without = s->without, .p = p, .a = a};
     unsigned nroots, ntasks, others;
 
     memset(p, 0, offsetof(struct fuzz_prog, unit));
@@ -595,6 +640,10 @@ bool fuzz_generate(struct fuzz_prog *p, struct fuzz_arena *a,
     p->seed = seed;
     heddle_rng_seed(&p->rng, seed * FUZZ_NDEVICES + (unsigned)device);
     fuzz_world(p, s, device);
+    if (!has(&g, PART_LATE)) {
+        p->config.ends_with_wait = true;
+        p->config.unrefs_late = false;
+    }
     nroots = 1 + (unsigned)below(&g, chance(&g, 50) ? 5 : FUZZ_ROOTS);
     ntasks = gen_length(&g);
     others = 5 + (unsigned)below(&g, 40);
@@ -607,11 +656,11 @@ bool fuzz_generate(struct fuzz_prog *p, struct fuzz_arena *a,
         emit_task(&g);
         while (p->nops < FUZZ_OPS - 32 && chance(&g, others))
             gen_other(&g);
-        if (s->tasks != 0 && i + 1 >= s->tasks)
-            break; /* cut: what follows does not matter */
     }
     release_all(&g);
     fuzz_world_sizes(p, s);
+    if (s->tasks != 0)
+        gen_cut(&g, s->tasks);
     return !g.failed;
 }
 
@@ -664,7 +713,9 @@ static void print_task(FILE *f, const struct fuzz_task *t)
 static void print_unit(FILE *f, const struct fuzz_unit *u, int i)
 {
     fprintf(f, "%d %s%s", i, heddle_dtype_name(u->layout.dtype),
-            u->parent >= 0 ? "" : u->is_runtime ? " runtime" : " user");
+            u->parent >= 0  ? ""
+            : u->is_runtime ? " runtime"
+                            : " user");
     for (unsigned d = 0; d < u->layout.ndim; d++)
         fprintf(f, " %zu*%zu", u->layout.extent[d], u->layout.stride[d]);
     if (u->parent >= 0) {
@@ -679,8 +730,8 @@ static void print_unit(FILE *f, const struct fuzz_unit *u, int i)
 static void print_op(FILE *f, const struct fuzz_prog *p,
                      const struct fuzz_op *op)
 {
-    static const char *const advice[] = {"", "prefetch", "wont_use", "evict",
-                                         "pin", "unpin"};
+    static const char *const advice[] = {"",      "prefetch", "wont_use",
+                                         "evict", "pin",      "unpin"};
 
     switch (op->kind) {
     case OP_ROOT:
@@ -706,9 +757,9 @@ static void print_op(FILE *f, const struct fuzz_prog *p,
     case OP_EVENT: fprintf(f, "event %d\n", op->event); break;
     case OP_COMPLETE: fprintf(f, "complete %d\n", op->event); break;
     case OP_LAUNCH:
-        fprintf(f, "launch -> %s\n",
-                heddle_status_name(
-                    (heddle_status)atomic_load(&op->task->status)));
+        fprintf(
+            f, "launch -> %s\n",
+            heddle_status_name((heddle_status)atomic_load(&op->task->status)));
         for (unsigned i = 0; i < op->graph->ntasks; i++) {
             fprintf(f, "        ");
             print_task(f, op->graph->task[i]);
@@ -721,8 +772,9 @@ void fuzz_print(FILE *f, const struct fuzz_prog *p)
 {
     const struct fuzz_config *c = &p->config;
 
-    fprintf(f, "seed %llu device %s sched %s workers %u device_memory %zu "
-               "memory_budget %zu%s\n",
+    fprintf(f,
+            "seed %llu device %s sched %s workers %u device_memory %zu "
+            "memory_budget %zu%s\n",
             (unsigned long long)p->seed, heddle_fuzz_devices[c->device],
             c->sched != NULL ? c->sched : "default", c->nworkers,
             c->device_memory, c->memory_budget,

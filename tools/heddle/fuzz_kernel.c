@@ -134,16 +134,19 @@ static heddle_status run_nest(struct heddle_exec *x)
     }
 #define KERNEL(title, ...)                                                     \
     {                                                                          \
-        .size = sizeof(heddle_kernel), .name = title, .variants = {__VA_ARGS__} \
+        .size = sizeof(heddle_kernel), .name = title, .variants = {            \
+            __VA_ARGS__                                                        \
+        }                                                                      \
     }
 
 /* Two of each: schedulers tell kernels apart. */
 static const heddle_kernel kernel_sim[SORT_N][2] = {
     [SORT_BOTH] = {KERNEL("both0", CORE(run_core, 0), CUDA(0)),
                    KERNEL("both1", CUDA(0), CORE(run_core, 0))},
-    [SORT_SCRATCH] =
-        {KERNEL("scratch0", CORE(run_core, FUZZ_SCRATCH), CUDA(FUZZ_SCRATCH)),
-         KERNEL("scratch1", CUDA(FUZZ_SCRATCH), CORE(run_core, FUZZ_SCRATCH))},
+    [SORT_SCRATCH] = {KERNEL("scratch0", CORE(run_core, FUZZ_SCRATCH),
+                             CUDA(FUZZ_SCRATCH)),
+                      KERNEL("scratch1", CUDA(FUZZ_SCRATCH),
+                             CORE(run_core, FUZZ_SCRATCH))},
     [SORT_CORE] = {KERNEL("core0", CORE(run_core, 0)),
                    KERNEL("core1", CORE(run_core, 0))},
     [SORT_DEVICE] = {KERNEL("device0", CUDA(0)), KERNEL("device1", CUDA(0))},
@@ -195,5 +198,5 @@ static void sum_combine(void *dst, const void *src,
     fuzz_sum(dst, src, layout_bytes(layout), heddle_dtype_bytes(layout->dtype));
 }
 
-const struct heddle_reduction heddle_fuzz_reduction = {
-    .init = sum_init, .combine = sum_combine};
+const struct heddle_reduction heddle_fuzz_reduction = {.init = sum_init,
+                                                       .combine = sum_combine};

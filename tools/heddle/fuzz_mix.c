@@ -131,7 +131,8 @@ static bool is_filled(const struct fuzz_mem *mem, uint64_t h, uint64_t op)
                 const uint64_t v = fuzz_value(h, op, at++);
                 const uint64_t got = word_get(r.at + i * r.step + b, word);
 
-                bad |= got ^ (word == 8 ? v : v & ((UINT64_C(1) << 8 * word) - 1));
+                bad |=
+                    got ^ (word == 8 ? v : v & ((UINT64_C(1) << 8 * word) - 1));
             }
     while (rows_next(&r));
     return bad == 0;
@@ -151,7 +152,8 @@ bool fuzz_mix(const struct fuzz_mem *mem, unsigned n, uint64_t salt)
     for (unsigned i = 0; i < n; i++)
         if (fuzz_writes(mem[i].mode))
             put_all(&mem[i], h, i,
-                    mem[i].mode == HEDDLE_COMMUTE || mem[i].mode == HEDDLE_REDUCE
+                    mem[i].mode == HEDDLE_COMMUTE ||
+                            mem[i].mode == HEDDLE_REDUCE
                         ? PUT_ADD
                         : PUT_SET);
     for (unsigned i = 0; i < n; i++)
@@ -191,5 +193,6 @@ void fuzz_sum(unsigned char *dst, const unsigned char *src, size_t bytes,
     const size_t word = elem > 8 ? 8 : elem;
 
     for (size_t i = 0; i < bytes; i += word)
-        word_put(dst + i, word, word_get(dst + i, word) + word_get(src + i, word));
+        word_put(dst + i, word,
+                 word_get(dst + i, word) + word_get(src + i, word));
 }

@@ -257,7 +257,7 @@ static void counted_free(void *user, void *ptr, size_t bytes)
 {
     struct fuzz_memory *m = user;
 
-    heddle_sub_rlx(&m->live, (int64_t)bytes); /* relaxed: a counter */
+    heddle_add_rlx(&m->live, -(int64_t)bytes); /* relaxed: a counter */
     heddle_free(NULL, ptr, bytes);
 }
 
@@ -282,7 +282,7 @@ heddle_status fuzz_open(struct fuzz_run *r)
         .helps = c->helps ? HEDDLE_ON : HEDDLE_OFF,
         .sched = c->sched,
         .model_dir = "",
-        .devices = "none",
+        .devices = c->device == FUZZ_SIM ? NULL : "none",
         .device_memory = c->device_memory,
         .memory_budget = c->memory_budget,
         .faults = c->faults[0] != '\0' ? c->faults : NULL,

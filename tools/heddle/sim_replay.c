@@ -255,7 +255,8 @@ static void touch(struct cache *c, const struct sim_step *s, size_t now)
         const uint32_t handle = s->op[o].handle;
         struct cached *h = &c->h[handle];
 
-        c->last_use[handle * SIM_NODES + s->node] = now + 1;
+        /* Operands of one task: the last is the latest. */
+        c->last_use[handle * SIM_NODES + s->node] = now * SIM_OPERANDS + o + 1;
         while (h->next < h->end && c->access[h->next].step <= now)
             h->next++;
         for (uint32_t n = 0; n < SIM_NODES && (s->op[o].mode & HEDDLE_W) != 0;
