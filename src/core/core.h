@@ -233,6 +233,8 @@ struct worker {
     unsigned id;
     int pusher;
     int cpu; /* -1: not bound */
+    unsigned popper; /* with devices: who got the task from the scheduler */
+    uint64_t popped_ns;
 
     /* owner only */
     struct heddle_trace_lane *lane;
@@ -397,9 +399,18 @@ void heddle_dev_lend(struct heddle_exec *x);
 heddle_status heddle_dev_return(struct heddle_exec *x);
 /* Why the data of a hidden task are not there, or HEDDLE_OK. */
 heddle_status heddle_dev_status(const struct heddle_sched_task *t);
+/* Gives back what a task that does not run now holds. */
+void heddle_dev_drop(struct worker *w, struct heddle_sched_task *t);
 /* A task has ended: what it wrote is valid where it ran. */
 void heddle_dev_settle(struct worker *w, struct heddle_sched_task *t,
                        heddle_status st);
+/* A task that the scheduler gave out does not run now: it will be pushed again.
+ * Before anybody can push it. */
+void heddle_dev_defer(struct worker *w, struct heddle_sched_task *t);
+/* A task that heddle_dev_pop() gave out and that shall wait for another worker. */
+void heddle_dev_put_back(struct worker *w, struct heddle_sched_task *t);
+/* The nodes of a graph are about to be pushed, as far as they are ready. */
+void heddle_dev_announce(heddle_ctx *ctx, struct heddle_sched_task *t);
 /* The next task for a core; NULL: none. */
 struct heddle_sched_task *heddle_dev_pop(struct worker *w);
 /* Tasks are on devices, or data on their way. */
@@ -724,6 +735,9 @@ void heddle_objects_orphan(heddle_ctx *ctx);
 
 /* --- graph_*.c ----------------------------------------------------------- */
 
+/* The kernel of the tasks that start a graph. */
+extern const heddle_kernel heddle_launch_kernel;
+
 /* In heddle_exec.arg_bytes of a node: ask heddle_node_arg_bytes(). */
 #define NODE_ARG UINT32_MAX
 uint32_t heddle_node_arg_bytes(const struct heddle_exec *x);
@@ -737,6 +751,8 @@ struct heddle_sched_task *heddle_node_run(struct worker *w,
 /* Fills x and ext for a node; after it ran elsewhere. */
 void heddle_node_exec(struct worker *w, struct heddle_sched_task *t,
                       struct heddle_exec *x, struct task_ext *ext);
+/* It starts elsewhere than in heddle_node_run(): invariant (4) of graph.h. */
+void heddle_node_rearm(struct heddle_sched_task *t);
 struct heddle_sched_task *heddle_node_leave(struct heddle_exec *x,
                                             heddle_status st);
 /* Cells: x for a task that may have an extension. */

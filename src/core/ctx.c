@@ -331,12 +331,8 @@ static heddle_status ctx_choose_sched(heddle_ctx *ctx,
     char why[128];
 
     if (o->sched == NULL) {
-        ctx->sched = heddle_sched_table[0];
-        for (unsigned i = 0; has_classes && heddle_sched_table[i] != NULL; i++)
-            if (heddle_sched_table[i]->knows_classes) {
-                ctx->sched = heddle_sched_table[i]; /* the first such one */
-                break;
-            }
+        ctx->sched = has_classes ? heddle_sched_find(HEDDLE_SCHED_WITH_DEVICES)
+                                 : heddle_sched_table[0];
         return HEDDLE_OK;
     }
     ctx->sched = heddle_sched_find(o->sched);

@@ -72,6 +72,7 @@ struct dev_task {
     struct task_ext own_ext;            /* of a node */
     int16_t at[HEDDLE_KERNEL_OPERANDS]; /* operand -> req.op, or -1 - private */
     unsigned variant;
+    unsigned popper; /* on the host: the worker that got it */
     double model_ns; /* expected; < 0: unknown */
     struct heddle_perf_entry *model;
     unsigned nraw; /* copies of partial results under way */
@@ -87,11 +88,19 @@ struct dev_task {
 struct heddle_mem_op *more; /* more operands than fit */
 };
 
-/* A kernel on operands of one shape. Constant but for the entries. */
+/* Tasks of one shape that may run on these classes only. */
+struct dev_sort {
+    struct dev_sort *next;
+    uint64_t classes;
+    unsigned sort;
+};
+
+/* A kernel on operands of one shape. Constant but for the entries and sorts. */
 struct dev_shape {
     struct dev_shape *next;
     uint64_t hash;
     unsigned sort;
+    struct dev_sort *sorts; /* guarded by shape_lock */
     double bytes;
     struct heddle_cost cost;
     double *ns; /* virtual: per class; INFINITY: no variant, NAN: unknown */
@@ -230,6 +239,7 @@ uint64_t heddle_dev_now_ns(void *user);
 /* Does what can be done now. Driver. */
 bool heddle_dev_step(struct heddle_devs *d);
 struct heddle_sched_task *heddle_dev_take_supplied(struct heddle_devs *d);
+bool heddle_dev_is_own(struct heddle_sched_task *t);
 /* Can any class run it? */
 bool heddle_dev_has_home(struct heddle_devs *d, struct heddle_sched_task *t);
 /* Ends a task that nobody can run. */

@@ -51,10 +51,13 @@ struct heddle_sched_task *heddle_dev_take_supplied(struct heddle_devs *d)
     return t;
 }
 
-static bool task_is_hidden(struct heddle_sched_task *t)
+/* The engine's own work: any core does it, no scheduler is asked. */
+bool heddle_dev_is_own(struct heddle_sched_task *t)
 {
-    return !heddle_is_node(t) &&
-           (heddle_task_cell(t)->flags & TASK_HIDDEN) != 0;
+    const struct heddle_cell *c = heddle_task_cell(t);
+
+    return !heddle_is_node(t) && ((c->flags & TASK_HIDDEN) != 0 ||
+                                  c->kinfo->kernel == &heddle_launch_kernel);
 }
 
 bool heddle_dev_has_home(struct heddle_devs *d, struct heddle_sched_task *t)
@@ -69,7 +72,7 @@ void heddle_dev_push(heddle_ctx *ctx, struct heddle_sched_task *t)
 {
     struct heddle_devs *d = ctx->dev;
 
-    if (task_is_hidden(t) ||
+    if (heddle_dev_is_own(t) ||
         (heddle_load_acq(&d->nlost) != 0 && !heddle_dev_has_home(d, t))) {
         t->link[1] = NULL;
         heddle_dev_supply(d, t);
@@ -88,9 +91,39 @@ struct heddle_sched_task *heddle_dev_pop(struct worker *w)
     if (t != NULL)
         return t;
     t = w->ctx->sched->pop(w->ctx->sched_self, w->id);
-    if (t != NULL)
+    if (t != NULL) {
         t->link[1] = NULL;
+        w->popper = w->id;
+        w->popped_ns = heddle_dev_now_ns(d);
+    }
     return t;
+}
+
+void heddle_dev_defer(struct worker *w, struct heddle_sched_task *t)
+{
+    const struct heddle_sched_ops *sched = w->ctx->sched;
+
+    if (sched->ended != NULL)
+        sched->ended(w->ctx->sched_self, t, w->popper, -1);
+}
+
+void heddle_dev_put_back(struct worker *w, struct heddle_sched_task *t)
+{
+    heddle_ctx *ctx = w->ctx;
+
+    if (heddle_dev_is_own(t) || task_record(t) != NULL) {
+        heddle_dev_supply(ctx->dev, t); /* its data are there */
+    } else {
+        heddle_dev_defer(w, t);
+        heddle_dev_push(ctx, t);
+    }
+    heddle_park_ring(&ctx->park, ctx->nworkers);
+}
+
+void heddle_dev_announce(heddle_ctx *ctx, struct heddle_sched_task *t)
+{
+    if (ctx->sched->submitted != NULL)
+        ctx->sched->submitted(ctx->sched_self, t, NULL, 0);
 }
 
 /* --- requests ---------------------------------------------------------------------- */
@@ -120,6 +153,7 @@ static struct dev_task *host_request(struct worker *w,
         return NULL;
     dt->t = t;
     dt->x = *x;
+    dt->popper = w->popper;
     heddle_store_rlx(&dt->status, (int)HEDDLE_OK); /* not shared yet */
     dt->is_settled = false;
     dt->req.ready = host_ready;
@@ -222,6 +256,8 @@ void heddle_dev_give_up(struct worker *w, struct heddle_sched_task *t)
     const struct task_ext *ext = heddle_task_exec(w, t, &x, &own);
     struct exec_slow s = {.name = ext != NULL ? ext->name : NULL};
 
+    if (heddle_is_node(t))
+        heddle_node_rearm(t);
     snprintf(s.message, sizeof(s.message), "no device is left that can run it");
     host_refuse(w, &x, &s, HEDDLE_EDEV);
 }
@@ -282,6 +318,35 @@ static void settle_uses(struct worker *w, struct heddle_sched_task *t)
             heddle_mem_used(d->mem, x.op[i], x.id);
 }
 
+/* A task of a core is over, for the scheduler too. (Those of devices tell it when
+ * they leave their worker.) */
+static void settle_sched(struct worker *w, struct heddle_sched_task *t,
+                         const struct dev_task *dt)
+{
+    const struct heddle_sched_ops *sched = w->ctx->sched;
+    const unsigned popper = dt != NULL ? dt->popper : w->popper;
+    double ns = 0;
+
+    if (sched->ended == NULL || heddle_dev_is_own(t) ||
+        (dt != NULL && dt->worker != NULL))
+        return;
+    if (w->popped_ns != 0)
+        ns = (double)(heddle_dev_now_ns(w->ctx->dev) - w->popped_ns);
+    sched->ended(w->ctx->sched_self, t, popper, ns);
+}
+
+void heddle_dev_drop(struct worker *w, struct heddle_sched_task *t)
+{
+    struct dev_task *dt = task_record(t);
+
+    t->link[1] = NULL;
+    if (dt == NULL)
+        return;
+    if (!dt->is_settled)
+        heddle_mem_end(w->ctx->dev->mem, &dt->req, HEDDLE_EDECLINED);
+    heddle_dev_task_free(w->ctx->dev, dt);
+}
+
 void heddle_dev_settle(struct worker *w, struct heddle_sched_task *t,
                        heddle_status st)
 {
@@ -290,6 +355,7 @@ void heddle_dev_settle(struct worker *w, struct heddle_sched_task *t,
 
     t->link[1] = NULL;
     settle_uses(w, t);
+    settle_sched(w, t, dt);
     if (dt == NULL)
         return;
     if (!dt->is_settled) /* what children wrote is where they wrote it */

@@ -186,7 +186,7 @@ static bool virtual_supplied(struct heddle_devs *d)
 
     if (t == NULL)
         return false;
-    if (!heddle_is_node(t) && (heddle_task_cell(t)->flags & TASK_HIDDEN) != 0)
+    if (heddle_dev_is_own(t))
         heddle_engine_run(w, t);
     else
         heddle_dev_give_up(w, t);

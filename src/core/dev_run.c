@@ -656,10 +656,11 @@ void heddle_dev_begin(struct heddle_devs *d, struct dev_worker *dw,
     }
     dt->t = t;
     dt->worker = dw;
+    w->popper = dw->id;
     dt->ext = heddle_task_exec(w, t, &dt->x, &dt->own_ext);
+    if (heddle_is_node(t))
+        heddle_node_rearm(t);
     if (dt->x.cell != NULL && !heddle_turns_take(&dt->x)) {
-        if (d->ctx->sched->ended != NULL)
-            d->ctx->sched->ended(d->ctx->sched_self, t, dw->id, -1);
         heddle_dev_task_free(d, dt);
         return;
     }

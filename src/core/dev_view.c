@@ -123,6 +123,12 @@ void heddle_kinfo_free_shapes(heddle_ctx *ctx, struct heddle_kinfo *k)
     while (s != NULL) {
         struct dev_shape *next = s->next;
 
+        while (s->sorts != NULL) {
+            struct dev_sort *q = s->sorts;
+
+            s->sorts = q->next;
+            heddle_free(&ctx->alloc, q, sizeof(*q));
+        }
         heddle_free(&ctx->alloc, s->ns, d->ncls * sizeof(*s->ns));
         heddle_free(&ctx->alloc, s->entry,
                     (size_t)d->ntypes * HEDDLE_KERNEL_VARIANTS *
@@ -190,6 +196,7 @@ static bool exec_has_alias(const struct heddle_exec *x)
     for (unsigned i = 1; i < x->nops; i++)
         for (unsigned k = 0; k < i; k++)
             if (x->op[i] != x->op[k] && x->op[i]->root == x->op[k]->root &&
+                x->mode[i] <= HEDDLE_COMMUTE && x->mode[k] <= HEDDLE_COMMUTE &&
                 ((x->mode[i] | x->mode[k]) & HEDDLE_W) != 0 &&
                 heddle_box_overlap(&x->op[i]->box, &x->op[k]->box,
                                    x->op[i]->root->layout.ndim))
@@ -407,17 +414,65 @@ static void view_bytes(void *view, const struct heddle_sched_task *t,
     *present_out = present;
 }
 
+/* Where a task may run, by its own restrictions; all bits: wherever the kernel
+ * can. */
+static uint64_t task_classes(struct heddle_devs *d,
+                             const struct heddle_sched_task *t,
+                             struct heddle_exec *x, const struct task_ext *ext)
+{
+    uint64_t classes = 0;
+    double sure;
+    unsigned v;
+
+    if ((ext == NULL ||
+         (ext->variant | ext->devices | ext->digits) == 0) &&
+        heddle_load_acq(&d->nnotes) == 0 && !exec_has_alias(x))
+        return UINT64_MAX;
+    for (unsigned c = 0; c < d->ncls; c++)
+        if (!heddle_dev_is_barred(d, t, c) &&
+            !isinf(heddle_dev_cost(d, x, ext, c, &v, &sure)))
+            classes |= UINT64_C(1) << c;
+    return classes;
+}
+
+/* Sorts of one shape that differ in where they may run. */
+static unsigned shape_sort(struct heddle_devs *d, struct dev_shape *s,
+                           uint64_t classes)
+{
+    struct dev_sort *q;
+    unsigned sort;
+
+    if (classes == UINT64_MAX)
+        return s->sort;
+    heddle_spin_lock(&d->shape_lock);
+    for (q = s->sorts; q != NULL && q->classes != classes;)
+        q = q->next;
+    if (q == NULL) {
+        q = heddle_alloc(&d->ctx->alloc, sizeof(*q));
+        if (q != NULL) {
+            q->classes = classes;
+            q->sort = d->nsorts++;
+            q->next = s->sorts;
+            s->sorts = q;
+        }
+    }
+    sort = q == NULL ? s->sort : q->sort;
+    heddle_spin_unlock(&d->shape_lock);
+    return sort;
+}
+
 static unsigned view_sort(void *view, const struct heddle_sched_task *t)
 {
     struct heddle_devs *d = view;
     struct heddle_sched_task *task = (struct heddle_sched_task *)(uintptr_t)t;
+    const struct task_ext *ext;
     struct dev_shape *s;
     struct heddle_exec x;
     struct task_ext own;
 
-    (void)heddle_task_exec(d->ctx->foreign, task, &x, &own);
+    ext = heddle_task_exec(d->ctx->foreign, task, &x, &own);
     s = heddle_dev_shape(d, &x);
-    return s == NULL ? 0 : s->sort;
+    return s == NULL ? 0 : shape_sort(d, s, task_classes(d, t, &x, ext));
 }
 
 static const char *view_kernel(void *view, const struct heddle_sched_task *t)

@@ -439,7 +439,10 @@ static struct heddle_sched_task *engine_pop_own(struct worker *w,
     while (stranger != NULL) {
         struct heddle_sched_task *next = stranger->link[0];
 
-        heddle_engine_push_foreign(w->ctx, stranger);
+        if (w->ctx->dev != NULL)
+            heddle_dev_put_back(w, stranger);
+        else
+            heddle_engine_push_foreign(w->ctx, stranger);
         stranger = next;
     }
     return t;

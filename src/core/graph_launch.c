@@ -186,7 +186,7 @@ static heddle_status launch_run(struct heddle_exec *x)
     struct heddle_sched_task *t;
 
     memcpy(&r, x->arg, sizeof(r));
-    if (!run_touch(r))
+    if (x->ctx->dev == NULL && !run_touch(r)) /* else each task sees to it */
         return heddle_exec_fail(x, HEDDLE_ENOMEM,
                                 "no memory for the operands of a graph");
     r->is_started = true;
@@ -217,7 +217,7 @@ static void launch_done(void *user, heddle_status st)
         done(done_user, st);
 }
 
-static const heddle_kernel launch_kernel = {
+const heddle_kernel heddle_launch_kernel = {
     .size = sizeof(heddle_kernel),
     .name = "graph",
     .variants = {{.device = HEDDLE_DEV_CPU, .run = launch_run}},
@@ -238,7 +238,7 @@ static heddle_status launch_submit(heddle_graph *g, struct graph_run *r,
                            .nacc = g->nunits};
     heddle_status st;
 
-    st = heddle_kinfo_get(ctx, &launch_kernel, &s.kinfo);
+    st = heddle_kinfo_get(ctx, &heddle_launch_kernel, &s.kinfo);
     if (st == HEDDLE_OK)
         st = heddle_submit_lock(ctx);
     if (st != HEDDLE_OK)

@@ -35,6 +35,8 @@ struct heddle_sched_task *heddle_run_start(struct worker *w,
     struct heddle_sched_task *keep = NULL;
 
     heddle_store_rlx(&r->left, g->nsinks); /* published by the pushes */
+    for (size_t i = 0; i < g->ntasks && ctx->dev != NULL; i++)
+        heddle_dev_announce(ctx, &r->node[i].sched);
     for (size_t i = g->ntasks; i-- > 0;) {
         if (g->task[i].ndeps != 0)
             continue;
@@ -65,8 +67,9 @@ static struct heddle_sched_task *run_end(struct worker *w, struct graph_run *r)
         goes_on = r->again(r->again_user, ++r->pass) != 0;
         heddle_exec_leave(&x);
     }
-    return goes_on ? heddle_run_start(w, r)
-                   : heddle_scope_child_end(w, scope, NULL);
+    if (!goes_on)
+        return heddle_scope_child_end(w, scope, NULL);
+    return heddle_engine_hand_on(w, heddle_run_start(w, r), true);
 }
 
 static inline struct heddle_sched_task *
@@ -175,6 +178,14 @@ static struct task_ext node_ext(const struct heddle_node *n,
                              .variant = (uint8_t)cold->variant};
 }
 
+void heddle_node_rearm(struct heddle_sched_task *t)
+{
+    struct heddle_node *n = (struct heddle_node *)(void *)t;
+    struct graph_run *r = node_run_of(n);
+
+    heddle_store_rlx(&r->ndeps[n->index], r->task[n->index].ndeps);
+}
+
 void heddle_node_exec(struct worker *w, struct heddle_sched_task *t,
                       struct heddle_exec *x, struct task_ext *ext)
 {
@@ -198,8 +209,10 @@ static struct heddle_sched_task *node_run_slow(struct heddle_exec *x,
         return NULL;
     st = heddle_slow_body(x, &s, &ext);
     if (st == TASK_PUT_BACK) {
-        if (w->ctx->dev != NULL)
-            heddle_dev_settle(w, &x->node->sched, HEDDLE_EDECLINED);
+        if (w->ctx->dev != NULL) {
+            heddle_dev_drop(w, &x->node->sched);
+            heddle_dev_defer(w, &x->node->sched);
+        }
         heddle_engine_push_foreign(w->ctx, &x->node->sched);
         return NULL;
     }

@@ -237,7 +237,8 @@ static void scope_go(struct heddle_exec *x, struct heddle_sched_task *ready)
 
     if (ready == NULL)
         return;
-    if (!x->ctx->runs_inline && !scope_is_confined(w)) {
+    if (x->ctx->dev != NULL ||
+        (!x->ctx->runs_inline && !scope_is_confined(w))) {
         heddle_engine_push(w, ready);
         return;
     }

@@ -580,8 +580,10 @@ struct heddle_sched_task *heddle_slow_run(struct worker *w,
         return NULL;
     st = heddle_slow_body(&x, &s, ext);
     if (st == TASK_PUT_BACK) { /* a gang that cannot form now */
-        if (w->ctx->dev != NULL)
-            heddle_dev_settle(w, &c->sched, HEDDLE_EDECLINED);
+        if (w->ctx->dev != NULL) {
+            heddle_dev_drop(w, &c->sched);
+            heddle_dev_defer(w, &c->sched);
+        }
         heddle_engine_push_foreign(w->ctx, &c->sched);
         return NULL;
     }

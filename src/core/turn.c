@@ -49,6 +49,8 @@ bool heddle_turns_take(struct heddle_exec *x)
         if (t->is_held) {
             struct heddle_sched_task *tail = t->tail;
 
+            if (x->ctx->dev != NULL)
+                heddle_dev_defer(x->worker, &c->sched);
             c->sched.link[0] = NULL;
             if (tail != NULL)
                 tail->link[0] = &c->sched;

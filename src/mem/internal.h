@@ -93,6 +93,7 @@ struct mem_node {
     struct heddle_mem_req *q_first, *q_last; /* wait for room, oldest first */
     bool is_dirty; /* something changed: look at the queue */
     bool is_lost;
+    bool is_desperate; /* the pins of the user count no more */
     struct heddle_mem_stats stats;
 };
 

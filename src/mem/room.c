@@ -115,12 +115,12 @@ static bool copy_is_clean(const struct mem_copy *c)
            (valid & ~(UINT64_C(1) << c->node)) != 0;
 }
 
-static bool room_may_evict(const struct mem_copy *c)
+static bool room_may_evict(const struct mem_node *n, const struct mem_copy *c)
 {
     const heddle_handle *u = c->where->unit;
 
     if (c->pins != 0 || c->where->is_going ||
-        (c->where->pinned >> c->node & 1) != 0)
+        ((c->where->pinned >> c->node & 1) != 0 && !n->is_desperate))
         return false;
     /* Views point into the memory of their root. */
     return c->node != 0 || heddle_unit_noverlaps(u) == 0;
@@ -148,7 +148,7 @@ static struct mem_copy *room_victim(struct heddle_mem *m, struct mem_node *n)
     struct mem_copy *best = NULL;
 
     for (struct mem_copy *c = n->first; c != NULL; c = c->next) {
-        if (!room_may_evict(c))
+        if (!room_may_evict(n, c))
             continue;
         if ((where_valid(c->where) >> c->node & 1) == 0)
             return c; /* holds nothing */
@@ -319,8 +319,14 @@ void heddle_room_serve(struct heddle_mem *m, unsigned node)
             if (n->nevicting == 0)
                 continue; /* clean ones went at once */
         } else if (n->admitted == 0 && n->nevicting == 0) {
-            /* Nothing is left to evict. The driver had too little once: ask it
-             * again. Else, invariant (3): nobody will ever make room. */
+            /* Nothing is left to evict but what the user pinned, which is a
+             * hint; or the driver had too little once: ask it again. Else,
+             * invariant (3): nobody will ever make room. */
+            if (!n->is_desperate) {
+                n->is_desperate = true;
+                continue;
+            }
+            n->is_desperate = false;
             if (n->budget != n->promised) {
                 n->budget = n->promised;
                 continue;
@@ -349,7 +355,7 @@ void heddle_room_clean(struct heddle_mem *m, unsigned node)
         n->used < n->budget / 100 * CLEAN_PERCENT)
         return;
     for (struct mem_copy *c = n->first; c != NULL; c = c->next) {
-        if (!room_may_evict(c) || copy_is_clean(c) || c->leaving != NULL ||
+        if (!room_may_evict(n, c) || copy_is_clean(c) || c->leaving != NULL ||
             c->where->at[0] == NULL || heddle_where_has_write(c->where))
             continue;
         if (c->where->unit->root->owns_memory && c->where->use_n == 0)

@@ -149,7 +149,11 @@ struct heddle_sched_ops {
     uint64_t (*steals)(void *self);
 };
 
-/* NULL-terminated; built from sched.def. The first is the default. */
+/* The policy that is used with accelerators when none is named; why:
+ * docs/design/schedulers.md. */
+#define HEDDLE_SCHED_WITH_DEVICES "plan"
+
+/* NULL-terminated; built from sched.def. The first is the default on cores. */
 extern const struct heddle_sched_ops *const heddle_sched_table[];
 
 /* NULL when there is none of that name. */

@@ -10,6 +10,8 @@
  * Disk       measured in the same folder with writes and reads of one tile each
  *            around the page cache, as the driver does it; where the file system
  *            does not know that, through it and to the disk (fdatasync).
+ * Points     several orders of tiles: with large ones the arithmetic takes
+ *            longest, with small ones the disk and the runtime matter more.
  * Order      along k the tiles of one C are used up before the next one; rows
  *            in blocks, so that a tile of B is used several times while it is
  *            there.
@@ -21,17 +23,26 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "bench.h"
 #include "demo.h"
 #include "sim_graph.h"
 
-enum { PROBE_TILES = 32, MAX_TILES = 64 };
+enum {
+    PROBE_TILES = 32,
+    MAX_TILES = 64,
+    MIN_NB = 8,
+    MAX_NB = 4096,
+    MAX_ORDERS = 16
+};
 
 struct disk_bench {
     struct cli *c;
-    const char *path, *policy, *kernels;
+    const char *path, *policy, *kernels, *nb_text;
     const struct heddle_tile_ops *ops;
     uint64_t tiles, nb, workers, reps;
+    uint64_t order[MAX_ORDERS];
+    unsigned norders;
     uint64_t budget_tiles;
 
     double compute_ns, wall_ns;
@@ -139,7 +150,10 @@ static heddle_status fill(struct run *r)
         st = heddle_handle_matrix(r->ctx, NULL, r->b->nb, r->b->nb, 0,
                                   HEDDLE_F64, &r->tile[i]);
         if (st == HEDDLE_OK)
-            st = submit(r, &kernel_fill, i < nn ? 1.0 : i < 2 * nn ? 0.5 : 0.0,
+            st = submit(r, &kernel_fill,
+                        i < nn       ? 1.0
+                        : i < 2 * nn ? 0.5
+                                     : 0.0,
                         (heddle_handle *[3]){r->tile[i]});
     }
     waited = heddle_wait(r->ctx);
@@ -150,9 +164,8 @@ static heddle_status fill(struct run *r)
 static heddle_status multiply(struct run *r)
 {
     const size_t n = r->b->tiles, nn = n * n;
-    const size_t rows = r->b->budget_tiles / (3 * n) > 0
-                            ? r->b->budget_tiles / (3 * n)
-                            : 1;
+    const size_t rows =
+        r->b->budget_tiles / (3 * n) > 0 ? r->b->budget_tiles / (3 * n) : 1;
     heddle_status st = HEDDLE_OK, waited;
 
     for (size_t block = 0; block < n; block += rows)
@@ -160,9 +173,9 @@ static heddle_status multiply(struct run *r)
             for (size_t i = block; i < n && i < block + rows; i++)
                 for (size_t k = 0; k < n && st == HEDDLE_OK; k++)
                     st = submit(r, &kernel_gemm, 0,
-                                (heddle_handle *[3]){r->tile[i * n + k],
-                                                     r->tile[nn + j * n + k],
-                                                     r->tile[2 * nn + i * n + j]});
+                                (heddle_handle *[3]){
+                                    r->tile[i * n + k], r->tile[nn + j * n + k],
+                                    r->tile[2 * nn + i * n + j]});
     waited = heddle_wait(r->ctx);
     return st != HEDDLE_OK ? st : waited;
 }
@@ -217,8 +230,7 @@ static heddle_status timed(struct run *r)
     return st == HEDDLE_OK ? check(r) : st;
 }
 
-static heddle_status run_once(struct disk_bench *b, bool on_disk,
-                              struct run *r)
+static heddle_status run_once(struct disk_bench *b, bool on_disk, struct run *r)
 {
     const struct heddle_ctx_opts o = {
         .size = sizeof(o),
@@ -257,8 +269,8 @@ static bool probe_pass(int fd, void *buf, size_t bytes, bool is_write)
 {
     for (off_t i = 0; i < PROBE_TILES; i++) {
         const off_t at = i * (off_t)bytes;
-        const ssize_t n = is_write ? pwrite(fd, buf, bytes, at)
-                                   : pread(fd, buf, bytes, at);
+        const ssize_t n =
+            is_write ? pwrite(fd, buf, bytes, at) : pread(fd, buf, bytes, at);
 
         if (n != (ssize_t)bytes)
             return false;
@@ -313,18 +325,19 @@ static int print(struct disk_bench *b)
     struct heddle_json j;
 
     if (!b->c->json) {
-        fprintf(b->c->out,
-                "tile GEMM of %.1f MB with %.1f MB of memory: %.3f s\n"
-                "  arithmetic in memory %.3f s, disk %.3f s (%.1f MB written at "
-                "%.2f GB/s, %.1f MB read at %.2f GB/s%s)\n"
-                "  %.1f %% of the best possible speed; the result is %s\n",
-                (double)data_bytes(b) / 1e6,
-                (double)(b->budget_tiles * tile_bytes(b)) / 1e6,
-                b->wall_ns / 1e9, b->compute_ns / 1e9, disk_ns / 1e9,
-                (double)b->bytes_in / 1e6, b->write_rate,
-                (double)b->bytes_out / 1e6, b->read_rate,
-                b->is_direct ? "" : ", through the page cache",
-                100 * ideal / b->wall_ns, b->is_right ? "right" : "WRONG");
+        fprintf(
+            b->c->out,
+            "tile GEMM of %.1f MB in tiles of %" PRIu64 " with %.1f MB of "
+            "memory: %.3f s\n"
+            "  arithmetic in memory %.3f s, disk %.3f s (%.1f MB written at "
+            "%.2f GB/s, %.1f MB read at %.2f GB/s%s)\n"
+            "  %.1f %% of the best possible speed; the result is %s\n",
+            (double)data_bytes(b) / 1e6, b->nb,
+            (double)(b->budget_tiles * tile_bytes(b)) / 1e6, b->wall_ns / 1e9,
+            b->compute_ns / 1e9, disk_ns / 1e9, (double)b->bytes_in / 1e6,
+            b->write_rate, (double)b->bytes_out / 1e6, b->read_rate,
+            b->is_direct ? "" : ", through the page cache",
+            100 * ideal / b->wall_ns, b->is_right ? "right" : "WRONG");
         return 0;
     }
     heddle_json_init_file(&j, b->c->out);
@@ -381,14 +394,42 @@ static int measure(struct disk_bench *b)
     return rc;
 }
 
+/* "128,256" */
+static int parse_orders(struct disk_bench *b)
+{
+    const char *p = b->nb_text;
+
+    for (b->norders = 0;; p++) {
+        const size_t len = strcspn(p, ",");
+        char word[16] = "";
+        uint64_t v = 0;
+
+        if (len < sizeof(word))
+            snprintf(word, sizeof(word), "%.*s", (int)len, p);
+        if (heddle_parse_u64(word, &v) != HEDDLE_OK || v < MIN_NB ||
+            v > MAX_NB || b->norders == MAX_ORDERS)
+            return cli_error(b->c,
+                             "--nb is '%s', but it must be up to %d whole "
+                             "numbers from %d to %d with commas between them",
+                             b->nb_text, MAX_ORDERS, MIN_NB, MAX_NB);
+        b->order[b->norders++] = v;
+        p += len;
+        if (*p == '\0')
+            return 0;
+    }
+}
+
 static int disk_run(struct cli *c, int argc, char **argv)
 {
-    struct disk_bench b = {
-        .c = c, .path = ".", .tiles = 9, .nb = 512, .reps = 3};
+    struct disk_bench b = {.c = c,
+                           .path = ".",
+                           .tiles = 9,
+                           .nb_text = "64,128,256,384",
+                           .reps = 3};
     const struct cli_opt opts[] = {
         {"--path", CLI_STRING, &b.path, 0, 0},
         {"--tiles", CLI_UINT, &b.tiles, 2, MAX_TILES},
-        {"--nb", CLI_UINT, &b.nb, 8, 4096},
+        {"--nb", CLI_STRING, &b.nb_text, 0, 0},
         {"--policy", CLI_STRING, &b.policy, 0, 0},
         {"--kernels", CLI_STRING, &b.kernels, 0, 0},
         {"--workers", CLI_UINT, &b.workers, 1, 4096},
@@ -398,6 +439,8 @@ static int disk_run(struct cli *c, int argc, char **argv)
 
     if (rc == 0)
         rc = sim_check_policy(c, b.policy);
+    if (rc == 0)
+        rc = parse_orders(&b);
     if (rc != 0)
         return rc;
     b.ops = b.kernels == NULL ? heddle_tile_table[0] : tile_find(b.kernels);
@@ -407,24 +450,29 @@ static int disk_run(struct cli *c, int argc, char **argv)
     if (b.ops->setup != NULL)
         b.ops->setup();
     b.budget_tiles = b.tiles * b.tiles; /* a third */
-    return measure(&b);
+    for (unsigned i = 0; i < b.norders && rc == 0; i++) {
+        b.nb = b.order[i];
+        rc = measure(&b);
+    }
+    return rc;
 }
 
 const struct heddle_cmd heddle_bench_disk = {
     .name = "disk",
     .help = "data three times the memory, against arithmetic and disk",
-    .usage =
-        "heddle bench disk [--path DIR] [--tiles N] [--nb NB] [--policy P]\n"
-        "    [--kernels blas|plain] [--workers W] [--reps R] [--json]\n"
-        "\n"
-        "  --path     folder for the data (default: this one)\n"
-        "  --tiles    along a side of the three matrices (default 9)\n"
-        "  --nb       order of a tile (default 512)\n"
-        "  --policy   scheduler (default: the default)\n"
-        "  --kernels  arithmetic by the BLAS or in plain C\n"
-        "  --workers  (default: all cores)\n"
-        "  --reps     medians over so many runs (default 3)\n"
-        "The share is of the longer of the time in memory and of what the disk\n"
-        "needs for the bytes that were moved.\n",
+    .usage = "heddle bench disk [--path DIR] [--tiles N] [--nb NB,NB,...]\n"
+             "    [--policy P]\n"
+             "    [--kernels blas|plain] [--workers W] [--reps R] [--json]\n"
+             "\n"
+             "  --path     folder for the data (default: this one)\n"
+             "  --tiles    along a side of the three matrices (default 9)\n"
+             "  --nb       orders of tiles (default 64,128,256,384)\n"
+             "  --policy   scheduler (default: the default)\n"
+             "  --kernels  arithmetic by the BLAS or in plain C\n"
+             "  --workers  (default: all cores)\n"
+             "  --reps     medians over so many runs (default 3)\n"
+             "The share is of the longer of the time in memory and of what the "
+             "disk\n"
+             "needs for the bytes that were moved.\n",
     .run = disk_run,
 };

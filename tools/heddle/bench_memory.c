@@ -59,7 +59,8 @@ static int print_one(const struct memory_bench *b, const char *machine)
                 "(ratio %.3f)\n"
                 "  makespan %.3f ms, bound %.3f ms\n",
                 sim_workload_name(b->workload), b->tiles, machine, r->policy,
-                (double)b->budget / 1e6, (double)sim_data_bytes(&b->graph) / 1e6,
+                (double)b->budget / 1e6,
+                (double)sim_data_bytes(&b->graph) / 1e6,
                 (double)r->copied_bytes / 1e6, (double)belady / 1e6,
                 ratio(r->copied_bytes, belady), (double)lru / 1e6,
                 ratio(lru, belady), r->makespan_ns / 1e6, b->bound / 1e6);
@@ -205,10 +206,11 @@ static int parse_budget(struct memory_bench *b)
 
     if (heddle_parse_size(b->budget_text, data, &b->budget) != HEDDLE_OK ||
         b->budget == 0)
-        return cli_error(b->c,
-                         "--budget is '%s', but it must be bytes, as in 64M, or "
-                         "a percentage of the data, above 0",
-                         b->budget_text);
+        return cli_error(
+            b->c,
+            "--budget is '%s', but it must be bytes, as in 64M, or "
+            "a percentage of the data, above 0",
+            b->budget_text);
     if (b->budget < least)
         b->budget = least;
     return 0;
@@ -216,8 +218,8 @@ static int parse_budget(struct memory_bench *b)
 
 static int run_all(struct memory_bench *b)
 {
-    const heddle_status st = sim_graph_make(&b->graph, b->workload,
-                                            (uint32_t)b->tiles, b->seed);
+    const heddle_status st =
+        sim_graph_make(&b->graph, b->workload, (uint32_t)b->tiles, b->seed);
     int rc;
 
     if (st != HEDDLE_OK)
@@ -284,7 +286,8 @@ const struct heddle_cmd heddle_bench_memory = {
         "  --devices   of the machine, as in HEDDLE_DEVICES (default: all)\n"
         "  --seed      of the random graph (default 1)\n"
         "  --log       keep the log of the run in FILE\n"
-        "The order of the run is replayed through caches of the same size that\n"
+        "The order of the run is replayed through caches of the same size "
+        "that\n"
         "evict by Belady's rule (farthest next use) and LRU.\n",
     .run = memory_run,
 };

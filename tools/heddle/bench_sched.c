@@ -142,8 +142,8 @@ static int run_policy(struct sched_bench *b, const char *policy, bool all)
             HEDDLE_OK)
             return cli_fail(b->c, "%s", why);
         for (unsigned k = 0; k < b->ntiles && rc == 0; k++)
-            rc = run_case(b, b->machines.source[i], m, b->tiles[k], policy,
-                          all);
+            rc =
+                run_case(b, b->machines.source[i], m, b->tiles[k], policy, all);
         heddle_machine_close(m);
     }
     return rc == 0 && b->n > 0 ? print_summary(b) : rc;
@@ -156,8 +156,8 @@ static int run_policies(struct sched_bench *b)
 
     if (b->policy == NULL || strcmp(b->policy, "all") != 0)
         return run_policy(b, b->policy, false);
-    for (unsigned i = 0;
-         rc == 0 && heddle_sched_get_info(i, &s) == HEDDLE_OK; i++)
+    for (unsigned i = 0; rc == 0 && heddle_sched_get_info(i, &s) == HEDDLE_OK;
+         i++)
         rc = run_policy(b, s.name, true);
     return rc;
 }

@@ -172,7 +172,8 @@ static double process_ns(void)
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-static heddle_status real_once(struct simulate *s, struct point *p, uint64_t rep)
+static heddle_status real_once(struct simulate *s, struct point *p,
+                               uint64_t rep)
 {
     struct heddle_ctx_opts o = {.size = sizeof(o),
                                 .nworkers = (unsigned)s->workers,
@@ -243,9 +244,9 @@ static heddle_status write_machine(const struct simulate *s, struct point *p,
         if (p->kernel[k].n > 0)
             fprintf(f, "time %s cpu %zu %.3f\n", cholesky_name(k),
                     noperands[k] * tile,
-                    (is_mean ? mean(&p->kernel[k])
-                             : bench_stat(p->kernel[k].v, p->kernel[k].n)
-                                   .median) /
+                    (is_mean
+                         ? mean(&p->kernel[k])
+                         : bench_stat(p->kernel[k].v, p->kernel[k].n).median) /
                         1e3);
     is_ok = ferror(f) == 0;
     return fclose(f) == 0 && is_ok ? HEDDLE_OK : HEDDLE_EIO;
@@ -359,9 +360,10 @@ static int print_median(struct simulate *s)
     struct heddle_json j;
 
     if (!s->c->json) {
-        fprintf(s->c->out,
-                "accuracy  median error %.2f %%, worst %.2f %% over %u points\n",
-                100 * e.median, 100 * e.max, s->npoints);
+        fprintf(
+            s->c->out,
+            "accuracy  median error %.2f %%, worst %.2f %% over %u points\n",
+            100 * e.median, 100 * e.max, s->npoints);
         return 0;
     }
     heddle_json_init_file(&j, s->c->out);
@@ -377,8 +379,8 @@ static int accuracy(struct simulate *s)
 {
     static const struct {
         unsigned tiles, nb;
-    } points[] = {{6, 128},  {8, 128},  {12, 128}, {16, 128}, {6, 192},
-                  {8, 192},  {12, 192}, {6, 256},  {8, 256},  {10, 256}};
+    } points[] = {{6, 128}, {8, 128},  {12, 128}, {16, 128}, {6, 192},
+                  {8, 192}, {12, 192}, {6, 256},  {8, 256},  {10, 256}};
     int rc = 0;
 
     if (s->ops->setup != NULL)
@@ -462,7 +464,8 @@ const struct heddle_cmd heddle_bench_simulate = {
         "  --kernels  of the real runs: the BLAS or plain C\n"
         "  --workers  of the real runs (default: all cores)\n"
         "  --reps     medians over so many runs (default 5)\n"
-        "Accuracy: a tile Cholesky runs for real and is then simulated with the\n"
+        "Accuracy: a tile Cholesky runs for real and is then simulated with "
+        "the\n"
         "median times of its kernels; the error is of the makespan.\n",
     .run = simulate_run,
 };

@@ -193,8 +193,9 @@ static int print_links(struct calibrate *k, const char *dir)
         return cli_fail(k->c, "the models cannot be read: %s",
                         heddle_status_text(st));
     if (k->nlinks == 0)
-        return cli_fail(k->c, "the devices were measured, but '%s' has no "
-                              "links: can it be written?",
+        return cli_fail(k->c,
+                        "the devices were measured, but '%s' has no "
+                        "links: can it be written?",
                         dir);
     st = heddle_json_finish(&k->j);
     return st == HEDDLE_OK ? 0 : cli_output_failed(k->c, st);

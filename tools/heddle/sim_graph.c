@@ -21,8 +21,7 @@
 #define SIM_KERNEL(k, n, ...)                                                  \
     {                                                                          \
         .size = sizeof(heddle_kernel), .name = k, .noperands = n,              \
-        .mode = {__VA_ARGS__},                                                 \
-        .variants = {                                                          \
+        .mode = {__VA_ARGS__}, .variants = {                                   \
             {.device = HEDDLE_DEV_CPU},                                        \
             {.device = HEDDLE_DEV_CUDA},                                       \
             {.device = HEDDLE_DEV_OPENCL}                                      \
@@ -134,8 +133,7 @@ static heddle_status make_random(struct sim_graph *g, uint64_t seed)
 
     heddle_rng_seed(&r, seed);
     while (g->ntasks < want && st == HEDDLE_OK) {
-        struct sim_task t = {.kind =
-                                 heddle_rng_below32(&r, CHOLESKY_NKINDS)};
+        struct sim_task t = {.kind = heddle_rng_below32(&r, CHOLESKY_NKINDS)};
 
         for (uint32_t i = 0; i < ntiles[t.kind]; i++) {
             uint32_t k = 0, tile = heddle_rng_below32(&r, g->ntiles);
@@ -440,9 +438,8 @@ static void read_stats(heddle_ctx *ctx, const struct sim_opts *o,
             r->budget = m.budget;
     if (heddle_machine_open(o->machine, &machine, NULL, 0) != HEDDLE_OK)
         return;
-    for (uint32_t k = 0; k < 64 && heddle_machine_get_class(machine, k, &mc) ==
-                                       HEDDLE_OK;
-         k++)
+    for (uint32_t k = 0;
+         k < 64 && heddle_machine_get_class(machine, k, &mc) == HEDDLE_OK; k++)
         for (unsigned i = 0; heddle_ctx_get_class(ctx, i, &c) == HEDDLE_OK; i++)
             if (strcmp(c.name, mc.name) == 0)
                 r->classes |= UINT64_C(1) << k;
@@ -470,8 +467,8 @@ heddle_status sim_graph_run(const struct sim_graph *g, const struct sim_opts *o,
                                    .devices = o->devices,
                                    .faults = o->faults,
                                    .device_memory = o->device_memory,
-                                   .log = o->log == NULL ? HEDDLE_OFF
-                                                         : HEDDLE_ON,
+                                   .log =
+                                       o->log == NULL ? HEDDLE_OFF : HEDDLE_ON,
                                    .log_level = o->log == NULL ? 0 : 1,
                                    .log_path = o->log,
                                    .model_dir = "",

@@ -71,7 +71,7 @@ struct access {
 };
 
 struct cached {
-    uint64_t valid;        /* nodes; bit 0: the host */
+    uint64_t valid;          /* nodes; bit 0: the host */
     size_t first, next, end; /* its accesses; those before next are past */
 };
 
@@ -79,7 +79,7 @@ struct cache {
     const struct sim_replay *r;
     struct cached *h;
     struct access *access;
-    size_t *last_use;         /* [handle * SIM_NODES + node] */
+    size_t *last_use; /* [handle * SIM_NODES + node] */
     uint32_t *resident[SIM_NODES];
     size_t nresident[SIM_NODES];
     uint64_t used[SIM_NODES];

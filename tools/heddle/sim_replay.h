@@ -40,7 +40,7 @@ struct sim_step {
 struct sim_replay {
     size_t nsteps, nhandles;
     struct sim_step *step;
-    uint64_t *bytes; /* of each handle */
+    uint64_t *bytes;              /* of each handle */
     uint64_t capacity[SIM_NODES]; /* 0: no limit */
     uint64_t link[SIM_NODES];     /* mask of nodes with a link to this one */
 };
