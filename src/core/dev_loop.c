@@ -72,7 +72,10 @@ static bool dev_fill_workers(struct heddle_devs *d)
     for (unsigned i = 0; i < d->nworkers; i++) {
         struct dev_worker *dw = &d->worker[i];
 
-        while (dw->ntasks - dw->nblocked < d->depth &&
+        /* A core takes no task before it is free: another may be free first. */
+        const unsigned depth = d->cls[dw->cls].node == 0 ? 1 : d->depth;
+
+        while (dw->ntasks - dw->nblocked < depth &&
                heddle_load_rlx(&d->cls[dw->cls].is_lost) == 0) {
             struct heddle_sched_task *t =
                 ctx->sched->pop(ctx->sched_self, dw->id);

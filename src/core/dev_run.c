@@ -209,7 +209,7 @@ static void dev_finish(struct dev_task *dt, heddle_status st)
         heddle_engine_push(w, next);
 }
 
-/* Back to the scheduler, without `cls` from now on when is_barred. */
+/* Back to the scheduler; is_barred: not on such a device any more. */
 static void dev_again(struct dev_task *dt, heddle_status st, bool is_barred,
                       bool has_failed)
 {
@@ -218,8 +218,10 @@ static void dev_again(struct dev_task *dt, heddle_status st, bool is_barred,
     struct heddle_sched_task *t = dt->t;
     uint64_t note = note_get(d, t);
 
-    if (is_barred)
-        note |= UINT64_C(1) << (NOTE_SHIFT + dt->worker->cls);
+    /* Equal devices would do the same, and schedulers think in types. */
+    for (unsigned c = 0; c < d->ncls && is_barred; c++)
+        if (d->cls[c].type == d->cls[dt->worker->cls].type)
+            note |= UINT64_C(1) << (NOTE_SHIFT + c);
     note += has_failed;
     if (note != 0 && !note_put(d, t, note)) {
         dev_finish(dt, HEDDLE_ENOMEM);
@@ -233,9 +235,11 @@ static void dev_again(struct dev_task *dt, heddle_status st, bool is_barred,
         if ((note >> (NOTE_SHIFT + c) & 1) == 0 &&
             !isinf(heddle_dev_cost(d, &dt->x, dt->ext, c, &v, &sure))) {
             dev_partials(dt);
-            dev_leave(d, dt, -1);
+            dev_leave(d, dt, is_barred ? (double)NAN : -1);
             t->link[1] = NULL;
             heddle_dev_task_free(d, dt);
+            if (is_barred) /* it is of another sort now */
+                heddle_dev_announce(ctx, t);
             heddle_engine_push(ctx->driver, t);
             return;
         }
@@ -247,9 +251,12 @@ static void dev_again(struct dev_task *dt, heddle_status st, bool is_barred,
     dev_finish(dt, st == HEDDLE_EDECLINED ? HEDDLE_ENOVARIANT : st);
 }
 
+/* A core that really runs its functions has tried them all by itself. */
 static unsigned dev_retries(const struct dev_task *dt)
 {
-    return dt->ext != NULL ? dt->ext->retries : 0;
+    if (dt->ext == NULL || (dt->req.node == 0 && dt->ctx->dev->executes))
+        return 0;
+    return dt->ext->retries;
 }
 
 /* The function has ended, and partial results are back. */
@@ -269,12 +276,13 @@ static void dev_end(struct dev_task *dt, heddle_status st)
         dev_finish(dt, st);
         return;
     }
-    if (st == HEDDLE_EDEV)
+    if (st == HEDDLE_EDEV && d->cls[cls].node != 0)
         heddle_dev_lose(d, cls);
     if (dt->x.scope != NULL ||
-        (st != HEDDLE_EDEV && st != HEDDLE_EDECLINED &&
+        ((st != HEDDLE_EDEV || d->cls[cls].node == 0) &&
+                                st != HEDDLE_EDECLINED &&
          (note_get(d, dt->t) & NOTE_TRIES) >= dev_retries(dt))) {
-        if (st == HEDDLE_EDEV)
+        if (st == HEDDLE_EDEV && dt->s.message[0] == '\0')
             snprintf(dt->s.message, sizeof(dt->s.message),
                      "the device %s was lost", d->cls[cls].name);
         dev_finish(dt, st);

@@ -89,6 +89,7 @@ struct mem_node {
     uint64_t leaving; /* bytes of copies that are being evicted */
     unsigned admitted; /* requests that hold memory here */
     unsigned nevicting;
+    unsigned nmoving; /* transfers from or to here: their copies are pinned */
     struct mem_copy *first, *last;           /* those that count, LRU */
     struct heddle_mem_req *q_first, *q_last; /* wait for room, oldest first */
     bool is_dirty; /* something changed: look at the queue */

@@ -209,6 +209,8 @@ void heddle_req_advance(struct heddle_mem *m, struct heddle_mem_req *req)
         op_supply(m, req, &req->op[i]);
     if (req->nwaits != 0)
         return; /* also when it has failed: transfers must end first */
+    if (req->is_last)
+        req->status = HEDDLE_OK; /* what is lost is not missed any more */
     if (req->status != HEDDLE_OK) {
         req_release(m, req);
         heddle_req_fail(m, req, req->status, NULL);

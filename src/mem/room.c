@@ -318,7 +318,7 @@ void heddle_room_serve(struct heddle_mem *m, unsigned node)
         if (need <= n->budget && room_make(m, n, need)) {
             if (n->nevicting == 0)
                 continue; /* clean ones went at once */
-        } else if (n->admitted == 0 && n->nevicting == 0) {
+        } else if (n->admitted == 0 && n->nmoving == 0) {
             /* Nothing is left to evict but what the user pinned, which is a
              * hint; or the driver had too little once: ask it again. Else,
              * invariant (3): nobody will ever make room. */

@@ -115,6 +115,8 @@ static struct mem_xfer *xfer_begin(struct heddle_mem *m, struct heddle_where *w,
     heddle_copy_pin(m, x->dst);
     x->dst->arriving = x;
     m->inflight++;
+    m->node[x->from].nmoving++;
+    m->node[x->to].nmoving++;
     xfer_enlist(m, x);
     return x;
 }
@@ -369,6 +371,8 @@ static void xfer_finish(struct heddle_mem *m, struct mem_xfer *x,
     }
     m->node[x->from].is_dirty = m->node[x->to].is_dirty = true;
     m->inflight--;
+    m->node[x->from].nmoving--;
+    m->node[x->to].nmoving--;
     x->next = m->free_xfers;
     m->free_xfers = x;
 }

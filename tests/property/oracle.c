@@ -220,6 +220,10 @@ static heddle_status task_exec(struct oracle *o, struct prog_task *t,
         st = task_body(o, t, pl, arg);
         if (st != HEDDLE_OK && t->nchildren > 0)
             t->is_exact = false;
+        /* With several memories, what a failed task wrote may be nowhere. */
+        for (unsigned i = 0; i < t->nops && st != HEDDLE_OK; i++)
+            if (t->prog->config.is_virtual && mode_writes(t->op[i].mode))
+                place_set_unknown(&pl[i], true);
     } else if (st == HEDDLE_ETIMEDOUT) {
         o->has_failure = true;
     }

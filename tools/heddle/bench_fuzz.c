@@ -149,6 +149,15 @@ static int fuzz_report(struct fuzz *f)
 
 enum { WATCH_MS = 100 };
 
+static void remove_folder(const struct fuzz *f)
+{
+    char path[128];
+
+    snprintf(path, sizeof(path), "%s/fuzz.machine", f->folder);
+    (void)remove(path);
+    (void)rmdir(f->folder);
+}
+
 static void watch_bite(struct fuzz *f, uint64_t ns)
 {
     fprintf(f->c->err,
@@ -157,6 +166,7 @@ static void watch_bite(struct fuzz *f, uint64_t ns)
     fuzz_print(f->c->err, f->prog);
     print_repeat(f, f->prog->seed);
     f->total.hangs++;
+    remove_folder(f);
     (void)fuzz_report(f);
     fflush(NULL);
     _exit(1);
@@ -320,13 +330,9 @@ static int fuzz_begin(struct fuzz *f)
 
 static void fuzz_end(struct fuzz *f)
 {
-    char path[128];
-
     heddle_store_rel(&f->ends, UINT64_C(1));
     (void)!heddle_thread_join(&f->watch);
-    snprintf(path, sizeof(path), "%s/fuzz.machine", f->folder);
-    (void)remove(path);
-    (void)rmdir(f->folder);
+    remove_folder(f);
     fuzz_arena_fini(&f->arena);
     free(f->prog);
 }

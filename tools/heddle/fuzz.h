@@ -61,9 +61,10 @@ enum fuzz_part {
     PART_ACQUIRE = 1024,
     PART_UNREF = 2048,
     PART_ALIAS = 4096,
-    PART_LATE = 8192
+    PART_LATE = 8192,
+    PART_LIMITS = 16384
 };
-enum { FUZZ_NPARTS = 14 };
+enum { FUZZ_NPARTS = 15 };
 extern const char *const heddle_fuzz_parts[FUZZ_NPARTS + 1];
 
 extern const char *const heddle_fuzz_devices[FUZZ_NDEVICES + 1];

@@ -15,9 +15,9 @@
 #include "fuzz.h"
 
 const char *const heddle_fuzz_parts[FUZZ_NPARTS + 1] = {
-    "reduce",  "commute", "scratch", "views",  "advice",
-    "pins",    "nesting", "graphs",  "events", "retries",
-    "acquire", "unref",   "alias",   "late",   NULL};
+    "reduce",  "commute", "scratch", "views",   "advice",  "pins",
+    "nesting", "graphs",  "events",  "retries", "acquire", "unref",
+    "alias",   "late",    "limits",  NULL};
 
 struct gen {
     unsigned without;
@@ -423,7 +423,8 @@ static struct fuzz_task *gen_task(struct gen *g, bool in_graph)
     t->sort = gen_sort(g, in_graph);
     if (!in_graph)
         task_options(g, t);
-    if (t->has_opts && t->sort == SORT_BOTH && p->config.ngpus > 0) {
+    if (t->has_opts && t->sort == SORT_BOTH && p->config.ngpus > 0 &&
+        has(g, PART_LIMITS)) {
         if (chance(g, 10))
             t->devices = 1u
                          << (chance(g, 50) ? HEDDLE_DEV_CPU : HEDDLE_DEV_CUDA);
