@@ -60,15 +60,17 @@ static void op_wait(struct heddle_mem *m, struct heddle_mem_req *req,
         req->status = st;
 }
 
-static void op_wait_all(struct heddle_mem *m, struct heddle_mem_req *req,
+/* True: there is something to wait for. */
+static bool op_wait_all(struct heddle_mem *m, struct heddle_mem_req *req,
                         struct mem_copy *c)
 {
     if (c == NULL)
-        return;
+        return false;
     if (c->arriving != NULL)
         op_wait(m, req, c->arriving);
     for (struct mem_xfer *x = c->leaving; x != NULL; x = x->next_out)
         op_wait(m, req, x);
+    return c->arriving != NULL || c->leaving != NULL;
 }
 
 /* A unit that overlaps: home with it, unless all of it will be overwritten. True:
@@ -77,7 +79,6 @@ static bool op_neighbour(struct heddle_mem *m, struct heddle_mem_req *req,
                          const struct heddle_mem_op *op, heddle_handle *other)
 {
     struct heddle_where *w = heddle_load_rlx(&other->where);
-    const unsigned before = req->nwaits;
     struct mem_xfer *x;
     heddle_status st = HEDDLE_OK;
 
@@ -103,10 +104,9 @@ static bool op_neighbour(struct heddle_mem *m, struct heddle_mem_req *req,
             req->status = st;
             req->culprit = other;
         }
-    } else if (mode_writes(op->mode)) {
-        op_wait_all(m, req, w->at[0]);
+        return x != NULL;
     }
-    return req->nwaits != before;
+    return mode_writes(op->mode) && op_wait_all(m, req, w->at[0]);
 }
 
 /* Views live in the memory of their root: it has to be there, for good. True:
@@ -185,7 +185,7 @@ static void op_supply(struct heddle_mem *m, struct heddle_mem_req *req,
     bool waits = op_root(m, req, op->unit);
 
     for (unsigned i = 0; i < m->nnodes && req->is_last; i++)
-        op_wait_all(m, req, op->copy->where->at[i]);
+        (void)op_wait_all(m, req, op->copy->where->at[i]);
 
     for (uint32_t i = 0; i < n && heddle_load_rlx(&op->unit->root->naway) > 0;
          i++)
@@ -193,7 +193,7 @@ static void op_supply(struct heddle_mem *m, struct heddle_mem_req *req,
     if (waits)
         return; /* its own copy comes from the host, afterwards */
     if (mode_writes(op->mode))
-        op_wait_all(m, req, op->copy);
+        (void)op_wait_all(m, req, op->copy);
     if (mode_reads(op->mode))
         op_fetch(m, req, op);
     if (req->keeps && req->node != 0 && mode_writes(op->mode))
