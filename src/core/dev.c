@@ -8,6 +8,7 @@
  *            (2) workers of the scheduler are numbered class by class
  * Threads    creation and end of the context.
  */
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -521,6 +522,25 @@ static void dev_lost_unit(void *user, heddle_handle *unit, unsigned node)
                  heddle_unit_name(unit, buf, sizeof(buf)));
 }
 
+static double dev_order(void *user, const void *tag, uint64_t *nodes_out)
+{
+    const struct heddle_devs *d = user;
+    const heddle_ctx *ctx = d->ctx;
+    uint64_t nodes = 0;
+    double order;
+    int type = -1;
+
+    if (ctx->sched->order == NULL)
+        return (double)NAN;
+    order = ctx->sched->order(ctx->sched_self, tag, &type);
+    for (unsigned c = 0; c < d->ncls && type >= 0; c++)
+        if (d->cls[c].type == (unsigned)type)
+            nodes |= UINT64_C(1) << d->cls[c].node;
+    if (type >= 0)
+        *nodes_out = nodes;
+    return order;
+}
+
 static void dev_forget(void *owner, heddle_handle *h)
 {
     heddle_ctx *ctx = owner;
@@ -562,6 +582,7 @@ heddle_status heddle_dev_start(heddle_ctx *ctx)
                  .moved = dev_moved,
                  .used = dev_used,
                  .lost = dev_lost_unit,
+                 .order = dev_order,
                  .kick = heddle_dev_kick,
                  .fault_copy = d->nfaults != 0 ? heddle_dev_fault_copy : NULL,
                  .fault_alloc =

@@ -386,8 +386,13 @@ void heddle_dev_lend(struct heddle_exec *x)
 
     if (t == NULL)
         return;
-    if (t->link[1] != NULL)
-        task_record(t)->is_lent = true;
+    if (t->link[1] != NULL) {
+        struct dev_task *dt = task_record(t);
+
+        dt->is_lent = true;
+        if (!dt->is_settled)
+            heddle_mem_lend(x->ctx->dev->mem, &dt->req);
+    }
     exec_written(x);
 }
 
@@ -437,6 +442,8 @@ heddle_status heddle_dev_return(struct heddle_exec *x)
     exec_written(x); /* it may write again */
     if (old == NULL) {
         t->link[1] = (struct heddle_sched_task *)(void *)dt;
+        if (!dt->is_settled)
+            heddle_mem_lend(d->mem, &dt->req);
         return st;
     }
     if (!dt->is_settled) /* what it had from the beginning is pinned still */

@@ -599,7 +599,8 @@ void heddle_dev_submitted(heddle_ctx *ctx, struct submission *s,
     if (d->has_budget && s->scope == NULL && s->acc == NULL)
         for (unsigned i = 0; i < nops; i++)
             if (acc[i].mode <= HEDDLE_COMMUTE)
-                heddle_mem_will_use(d->mem, acc[i].unit, c->id, acc[i].mode);
+                heddle_mem_will_use(d->mem, acc[i].unit, c->id, &c->sched,
+                                    acc[i].mode);
     if (ctx->sched->submitted == NULL || s->acc != NULL)
         return;
     if (m > 32)

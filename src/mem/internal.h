@@ -17,6 +17,7 @@ enum {
     XFER_TRIES = 4,     /* a copy that fails is tried so often */
     BYPASS_MAX = 16,    /* younger requests that may overtake one that waits */
     CLEAN_PERCENT = 85, /* from here on copies are written back early */
+    CLEAN_LOOKS = 16,   /* so many of the longest unused are looked at */
 };
 
 /* One buffer: a unit on a node. */
@@ -29,6 +30,8 @@ struct mem_copy {
     struct mem_xfer *arriving;
     struct mem_xfer *leaving;     /* transfers that read it, by next_out */
     struct mem_copy *prev, *next; /* of the node, least recently used first */
+    double next_order;   /* heddle_copy_next_use(), as of use_epoch == */
+    uint64_t next_epoch; /* this */
     bool is_home;   /* the unit's memory on the host: never freed here */
     bool is_doomed; /* goes when the last pin does */
 };
@@ -41,14 +44,21 @@ struct heddle_where {
     struct heddle_where *away_prev, *away_next; /* not valid on the host */
     bool is_listed_away;
     bool is_zero; /* never written and without memory: all zeros */
-    bool wont_use;
-    bool is_going;   /* its handle is about to be freed: leave it alone */
+    bool wont_use;    unsigned nwriters; /* requests that write it and have not ended */
+    bool is_going; /* its handle is about to be freed: leave it alone */
     uint64_t pinned; /* nodes where the user wants it to stay */
     struct heddle_layout compact;
     struct heddle_runs runs;
-    /* Tasks that will use it, in order of submission: id << 1 | writes. */
-    uint64_t *use;
+    /* Tasks that will use it, in order of submission. */
+    struct mem_use {
+        uint64_t task;
+        const void *tag;
+        double order; /* NAN: not asked yet */
+        uint64_t nodes; /* where it will be */
+        bool writes;
+    } *use;
     uint32_t use_head, use_n, use_cap;
+    uint64_t use_epoch; /* grows when the list changes */
     struct mem_copy *at[]; /* per node */
 };
 
@@ -155,8 +165,14 @@ struct heddle_where *heddle_where_get(struct heddle_mem *m,
 void heddle_where_set(struct heddle_mem *m, struct heddle_where *w,
                       uint64_t valid);
 void heddle_where_free(struct heddle_mem *m, struct heddle_where *w);
-uint64_t heddle_where_next_use(const struct heddle_where *w);
+/* When a copy is used next, in the order of host.order(); INFINITY: not again, or
+ * not before a task elsewhere makes it void. */
+double heddle_copy_next_use(struct heddle_mem *m, struct mem_copy *c);
 bool heddle_where_has_write(const struct heddle_where *w);
+
+/* Does a task write it, or a unit that overlaps? Then its copies must not move:
+ * what they hold is about to be void, and where they would go is in use. */
+bool heddle_where_is_written(const struct heddle_where *w);
 
 /* copy.c */
 uint64_t heddle_copy_size(const struct heddle_mem *m, const heddle_handle *unit,
@@ -191,6 +207,7 @@ void heddle_room_serve(struct heddle_mem *m, unsigned node);
 void heddle_room_clean(struct heddle_mem *m, unsigned node);
 
 /* request.c */
+void heddle_req_writes(struct heddle_mem_req *req, bool is_writing);
 /* Looks at all operands; then it waits, is REQ_READY or has failed. */
 void heddle_req_advance(struct heddle_mem *m, struct heddle_mem_req *req);
 /* The same; ready() will be called when it is. */

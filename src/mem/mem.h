@@ -73,6 +73,7 @@ struct heddle_mem_req {
     uint64_t task;  /* id, for next uses and the log; 0: none */
     bool is_forced; /* over the budget rather than wait: see memory.md */
     bool keeps;     /* another copy of what it updates must exist */
+    bool is_writing; /* the module's: counted in nwriters */
     bool is_last;   /* the unit goes: waits for every transfer of it, and none
                        begins afterwards */
     /* Called once, by the mover, without a lock: HEDDLE_OK, or why not; then the
@@ -106,6 +107,9 @@ struct heddle_mem_host {
     void (*used)(void *user, unsigned node, int64_t delta, uint64_t used);
     /* The only copy of a unit went with a device. It is marked. */
     void (*lost)(void *user, heddle_handle *unit, unsigned node);
+    /* Tasks run about in the growing order of this; `tag` as in
+     * heddle_mem_will_use(). NAN: not known. *nodes_out: where, a bit per node. */
+    double (*order)(void *user, const void *tag, uint64_t *nodes_out);
     /* There is something to do for the mover. */
     void (*kick)(void *user);
     /* Injected failures: HEDDLE_OK, or what shall happen instead. */
@@ -154,6 +158,8 @@ bool heddle_mem_begin(struct heddle_mem *m, struct heddle_mem_req *req);
 void heddle_mem_end(struct heddle_mem *m, struct heddle_mem_req *req,
                     heddle_status st);
 
+/* What an admitted request writes is lent to children now: they move it. */
+void heddle_mem_lend(struct heddle_mem *m, struct heddle_mem_req *req);
 /* A task on the host has written it so far: it is valid there and nowhere else,
  * also before the end. */
 void heddle_mem_written(struct heddle_mem *m, heddle_handle *unit);
@@ -171,7 +177,7 @@ bool heddle_mem_is_idle(struct heddle_mem *m);
 
 /* A task was submitted that will use the unit. Submission order. */
 void heddle_mem_will_use(struct heddle_mem *m, heddle_handle *unit,
-                         uint64_t task, enum heddle_mode mode);
+                         uint64_t task, const void *tag, enum heddle_mode mode);
 /* The task will not come, or has ended. */
 void heddle_mem_used(struct heddle_mem *m, heddle_handle *unit, uint64_t task);
 

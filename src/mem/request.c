@@ -23,10 +23,29 @@ static bool mode_writes(enum heddle_mode m)
     return (m & HEDDLE_W) != 0;
 }
 
+/* Counts its writers in, or out. */
+void heddle_req_writes(struct heddle_mem_req *req, bool is_writing)
+{
+    if (req->is_writing == is_writing)
+        return;
+    req->is_writing = is_writing;
+    for (unsigned i = 0; i < req->nops; i++)
+        if (mode_writes(req->op[i].mode))
+            req->op[i].copy->where->nwriters += is_writing ? 1u : -1u;
+}
+
+void heddle_mem_lend(struct heddle_mem *m, struct heddle_mem_req *req)
+{
+    mem_lock(m);
+    heddle_req_writes(req, false);
+    mem_unlock(m);
+}
+
 static void req_release(struct heddle_mem *m, struct heddle_mem_req *req)
 {
     struct mem_node *n = &m->node[req->node];
 
+    heddle_req_writes(req, false);
     for (unsigned i = 0; i < req->nops; i++)
         if (req->op[i].copy != NULL)
             heddle_copy_unpin(m, req->op[i].copy);
@@ -227,6 +246,7 @@ bool heddle_mem_begin(struct heddle_mem *m, struct heddle_mem_req *req)
     bool is_ready = false;
 
     req->state = 0;
+    req->is_writing = false;
     req->nwaits = req->bypassed = 0;
     req->status = HEDDLE_OK;
     req->culprit = NULL;

@@ -120,6 +120,7 @@ static bool room_may_evict(const struct mem_node *n, const struct mem_copy *c)
     const heddle_handle *u = c->where->unit;
 
     if (c->pins != 0 || c->where->is_going ||
+        heddle_where_is_written(c->where) ||
         ((c->where->pinned >> c->node & 1) != 0 && !n->is_desperate))
         return false;
     /* Views point into the memory of their root. */
@@ -128,16 +129,15 @@ static bool room_may_evict(const struct mem_node *n, const struct mem_copy *c)
 
 /* Is a the better victim? Not needed any more, then needed last; what is clean or
  * was not used for long first. (The list is in order of use: a comes later.) */
-static bool victim_is_better(const struct heddle_mem *m,
-                             const struct mem_copy *a, const struct mem_copy *b)
+static bool victim_is_better(struct heddle_mem *m, struct mem_copy *a,
+                             struct mem_copy *b)
 {
-    const uint64_t ua =
-        a->where->wont_use ? UINT64_MAX : heddle_where_next_use(a->where);
-    const uint64_t ub =
-        b->where->wont_use ? UINT64_MAX : heddle_where_next_use(b->where);
+    double ua, ub;
 
     if (m->policy == HEDDLE_MEM_LRU)
         return false;
+    ua = heddle_copy_next_use(m, a);
+    ub = heddle_copy_next_use(m, b);
     if (ua != ub)
         return ua > ub;
     return copy_is_clean(a) && !copy_is_clean(b);
@@ -231,6 +231,7 @@ bool heddle_room_admit(struct heddle_mem *m, struct heddle_mem_req *req,
     *st = room_take(m, req);
     if (*st == HEDDLE_OK) {
         n->admitted++;
+        heddle_req_writes(req, true);
         return true;
     }
     if (*st != HEDDLE_ENOMEM)
@@ -304,6 +305,15 @@ static void room_bypass(struct heddle_mem *m, struct mem_node *n)
     }
 }
 
+/* Tasks elsewhere write what lies here: it will be void when they end. */
+static bool room_is_held(const struct mem_node *n)
+{
+    for (const struct mem_copy *c = n->first; c != NULL; c = c->next)
+        if (heddle_where_is_written(c->where))
+            return true;
+    return false;
+}
+
 void heddle_room_serve(struct heddle_mem *m, unsigned node)
 {
     struct mem_node *n = &m->node[node];
@@ -318,7 +328,7 @@ void heddle_room_serve(struct heddle_mem *m, unsigned node)
         if (need <= n->budget && room_make(m, n, need)) {
             if (n->nevicting == 0)
                 continue; /* clean ones went at once */
-        } else if (n->admitted == 0 && n->nmoving == 0) {
+        } else if (n->admitted == 0 && n->nmoving == 0 && !room_is_held(n)) {
             /* Nothing is left to evict but what the user pinned, which is a
              * hint; or the driver had too little once: ask it again. Else,
              * invariant (3): nobody will ever make room. */
@@ -348,13 +358,14 @@ void heddle_room_clean(struct heddle_mem *m, unsigned node)
 {
     struct mem_node *n = &m->node[node];
     struct mem_copy *best = NULL;
+    unsigned looks = CLEAN_LOOKS;
     heddle_status st;
 
     if (n->kind != HEDDLE_MEM_DEVICE || n->nevicting != 0 || n->is_lost ||
         n->budget == HEDDLE_MEM_NO_LIMIT ||
         n->used < n->budget / 100 * CLEAN_PERCENT)
         return;
-    for (struct mem_copy *c = n->first; c != NULL; c = c->next) {
+    for (struct mem_copy *c = n->first; c != NULL && looks-- > 0; c = c->next) {
         if (!room_may_evict(n, c) || copy_is_clean(c) || c->leaving != NULL ||
             c->where->at[0] == NULL || heddle_where_has_write(c->where))
             continue;

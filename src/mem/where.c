@@ -145,27 +145,75 @@ void heddle_where_free(struct heddle_mem *m, struct heddle_where *w)
     heddle_free(&m->alloc, w, sizeof(*w) + m->nnodes * sizeof(w->at[0]));
 }
 
+bool heddle_where_is_written(const struct heddle_where *w)
+{
+    const heddle_handle *u = w->unit;
+    const uint32_t n = heddle_unit_noverlaps(u);
+
+    if (w->nwriters != 0)
+        return true;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct heddle_where *o = heddle_load_rlx(&u->overlap[i]->where);
+
+        if (o != NULL && o->nwriters != 0)
+            return true;
+    }
+    return false;
+}
+
 /* --- next uses ------------------------------------------------------------ */
 
-uint64_t heddle_where_next_use(const struct heddle_where *w)
+/* What the scheduler cannot tell runs as it was submitted, after all else. */
+static double use_order(struct heddle_mem *m, struct mem_use *u)
 {
-    return w->use_n == 0 ? UINT64_MAX : w->use[w->use_head] >> 1;
+    if (isnan(u->order)) {
+        u->nodes = UINT64_MAX;
+        if (m->host.order != NULL)
+            u->order = m->host.order(m->host.user, u->tag, &u->nodes);
+        if (isnan(u->order))
+            u->order = (double)u->task;
+    }
+    return u->order;
+}
+
+double heddle_copy_next_use(struct heddle_mem *m, struct mem_copy *c)
+{
+    struct heddle_where *w = c->where;
+    double here = INFINITY, void_at = INFINITY;
+
+    if (w->wont_use)
+        return INFINITY;
+    if (c->next_epoch == w->use_epoch + 1)
+        return c->next_order;
+    for (uint32_t i = 0; i < w->use_n; i++) {
+        struct mem_use *u = &w->use[(w->use_head + i) % w->use_cap];
+        const double o = use_order(m, u);
+
+        if ((u->nodes >> c->node & 1) != 0)
+            here = o < here ? o : here;
+        else if (u->writes)
+            void_at = o < void_at ? o : void_at;
+    }
+    c->next_order = void_at < here ? (double)INFINITY : here;
+    c->next_epoch = w->use_epoch + 1;
+    return c->next_order;
 }
 
 bool heddle_where_has_write(const struct heddle_where *w)
 {
     for (uint32_t i = 0; i < w->use_n; i++)
-        if ((w->use[(w->use_head + i) % w->use_cap] & 1) != 0)
+        if (w->use[(w->use_head + i) % w->use_cap].writes)
             return true;
     return false;
 }
 
 /* No memory for a hint: it is lost, and nothing else. */
-static void use_push(struct heddle_mem *m, struct heddle_where *w, uint64_t v)
+static void use_push(struct heddle_mem *m, struct heddle_where *w,
+                     const struct mem_use *u)
 {
     if (w->use_n == w->use_cap) {
         const uint32_t cap = w->use_cap == 0 ? 8 : 2 * w->use_cap;
-        uint64_t *p = heddle_zalloc(&m->alloc, cap, sizeof(*p));
+        struct mem_use *p = heddle_zalloc(&m->alloc, cap, sizeof(*p));
 
         if (p == NULL)
             return;
@@ -176,7 +224,8 @@ static void use_push(struct heddle_mem *m, struct heddle_where *w, uint64_t v)
         w->use_head = 0;
         w->use_cap = cap;
     }
-    w->use[(w->use_head + w->use_n++) % w->use_cap] = v;
+    w->use[(w->use_head + w->use_n++) % w->use_cap] = *u;
+    w->use_epoch++;
 }
 
 static void use_remove(struct heddle_where *w, uint64_t task)
@@ -184,7 +233,7 @@ static void use_remove(struct heddle_where *w, uint64_t task)
     for (uint32_t i = 0; i < w->use_n; i++) {
         const uint32_t at = (w->use_head + i) % w->use_cap;
 
-        if (w->use[at] >> 1 != task)
+        if (w->use[at].task != task)
             continue;
         /* Those before it move up: usually there are none. */
         for (uint32_t k = i; k > 0; k--)
@@ -192,19 +241,24 @@ static void use_remove(struct heddle_where *w, uint64_t task)
                 w->use[(w->use_head + k - 1) % w->use_cap];
         w->use_head = (w->use_head + 1) % w->use_cap;
         w->use_n--;
+        w->use_epoch++;
         return;
     }
 }
 
 void heddle_mem_will_use(struct heddle_mem *m, heddle_handle *unit,
-                         uint64_t task, enum heddle_mode mode)
+                         uint64_t task, const void *tag, enum heddle_mode mode)
 {
+    const struct mem_use u = {.task = task,
+                              .tag = tag,
+                              .order = (double)NAN,
+                              .writes = (mode & HEDDLE_W) != 0};
     struct heddle_where *w;
 
     heddle_mutex_lock(&m->lock);
     w = heddle_where_get(m, unit);
     if (w != NULL) {
-        use_push(m, w, task << 1 | ((mode & HEDDLE_W) != 0));
+        use_push(m, w, &u);
         w->wont_use = false;
     }
     heddle_mutex_unlock(&m->lock);

@@ -69,6 +69,14 @@ static uint64_t heft_steals(void *self)
     return n;
 }
 
+static double heft_order(void *self, const struct heddle_sched_task *t,
+                         int *type_out)
+{
+    struct heft *h = self;
+
+    return heddle_win_order(&h->place.win, t, type_out);
+}
+
 const struct heddle_sched_ops heddle_sched_heft = {
     .name = "heft",
     .help = "earliest end over all classes, with transfers; ranks by itself",
@@ -80,6 +88,7 @@ const struct heddle_sched_ops heddle_sched_heft = {
     .knows_classes = true,
     .submitted = heft_submitted,
     .ended = heft_ended,
+    .order = heft_order,
     .lost = heft_lost,
     .steals = heft_steals,
 };

@@ -408,6 +408,22 @@ static uint64_t plan_steals(void *self)
     return n;
 }
 
+static double plan_order(void *self, const struct heddle_sched_task *t,
+                         int *type_out)
+{
+    struct plan *p = self;
+
+    const struct heddle_win_rec *r;
+    const double order = heddle_win_order(&p->place.win, t, type_out);
+
+    heddle_spin_lock(&p->place.win.lock);
+    r = heddle_win_rec(&p->place.win, t);
+    if (r != NULL && r->seq != 0 && r->plan >= 0)
+        *type_out = r->plan;
+    heddle_spin_unlock(&p->place.win.lock);
+    return order;
+}
+
 const struct heddle_sched_ops heddle_sched_plan = {
     .name = "plan",
     .help = "plans the submitted graph ahead, follows and repairs the plan",
@@ -419,6 +435,7 @@ const struct heddle_sched_ops heddle_sched_plan = {
     .knows_classes = true,
     .submitted = plan_submitted,
     .ended = plan_ended,
+    .order = plan_order,
     .lost = plan_lost,
     .steals = plan_steals,
 };

@@ -140,6 +140,12 @@ struct heddle_sched_ops {
     void (*ended)(void *self, const struct heddle_sched_task *t,
                   unsigned worker, double ns);
 
+    /* Optional. A task that was submitted and has not ended: tasks will run about
+     * in the growing order of this number. For what to keep in memory. NAN: no
+     * idea. *type_out: the type of class it will run on; -1: open. */
+    double (*order)(void *self, const struct heddle_sched_task *t,
+                    int *type_out);
+
     /* Required when knows_classes. Nobody will pop for the class any more, and
      * cost() says INFINITY for it from now on. Takes out every task that is placed
      * on the class or can run nowhere now, chained through link[0]: the engine

@@ -14,6 +14,8 @@
  *            and edge when they are new, and one more whenever the window has
  *            grown by half.
  */
+#include <math.h>
+
 #include "sched/win.h"
 
 #include <string.h>
@@ -368,6 +370,25 @@ bool heddle_win_before_plain(const void *ctx, const struct heddle_sched_task *a,
     if (a->prio != b->prio)
         return a->prio > b->prio;
     return (int32_t)(a->aux - b->aux) < 0;
+}
+
+double heddle_win_order(struct heddle_win *w, const struct heddle_sched_task *t,
+                        int *type_out)
+{
+    const struct heddle_win_rec *r;
+    double order = NAN;
+
+    heddle_spin_lock(&w->lock);
+    heddle_win_rank(w);
+    r = heddle_win_rec(w, t);
+    *type_out = -1;
+    if (r != NULL && r->seq != 0) {
+        order = -r->rank - 1e15 * t->prio;
+        if (r->cls >= 0) /* queued for a class */
+            *type_out = (int)w->copy.cls[r->cls].type;
+    }
+    heddle_spin_unlock(&w->lock);
+    return order;
 }
 
 double heddle_win_level(const struct heddle_win *w,

@@ -165,6 +165,10 @@ heddle_win_rec(const struct heddle_win *w, const struct heddle_sched_task *t)
                 ->rec[i % HEDDLE_WIN_CHUNK];
 }
 
+/* About when a task will run: see order() in sched.h. Takes the lock. */
+double heddle_win_order(struct heddle_win *w, const struct heddle_sched_task *t,
+                        int *type_out);
+
 /* With the lock: makes ranks of what is new. */
 void heddle_win_rank(struct heddle_win *w);
 

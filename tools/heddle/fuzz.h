@@ -8,7 +8,7 @@
  *   fuzz_gen.c     a program from a seed: plain data
  *   fuzz_world.c   the machine it runs on, and what goes wrong there
  *   fuzz_mix.c     what a task does to memory, for Heddle and for the oracle
- *   fuzz_kernel.c  the same as kernels
+ *   fuzz_kernel.c  the same as kernels; fuzz_opencl.c for OpenCL
  *   fuzz_live.c    runs the program with Heddle and keeps what is seen
  *   fuzz_check.c   runs it again in plain memory, one operation after another,
  *                  and compares
@@ -347,7 +347,12 @@ struct fuzz_arg {
 
 const heddle_kernel *fuzz_kernel(const struct fuzz_task *t,
                                  enum fuzz_device device);
+struct fuzz_task *fuzz_task_of(struct heddle_exec *x);
 extern const struct heddle_reduction heddle_fuzz_reduction;
+
+/* --- fuzz_opencl.c ---------------------------------------------------------- */
+
+heddle_status fuzz_opencl_run(struct heddle_exec *x);
 
 /* --- fuzz_live.c, fuzz_check.c ---------------------------------------------- */
 

@@ -41,6 +41,12 @@ static bool chance(struct gen *g, unsigned percent)
     return fuzz_chance(g->p, percent);
 }
 
+static enum heddle_device device_kind(const struct fuzz_prog *p)
+{
+    return p->config.device == FUZZ_OPENCL ? HEDDLE_DEV_OPENCL
+                                           : HEDDLE_DEV_CUDA;
+}
+
 static struct fuzz_op *emit(struct gen *g, enum fuzz_kind kind, int unit)
 {
     struct fuzz_prog *p = g->p;
@@ -266,8 +272,9 @@ static bool operand_fits(struct gen *g, const struct fuzz_task *t, int u,
         if (!meets || (m == HEDDLE_R && t->mode[i] == HEDDLE_R))
             continue;
         if (is_open(m) || is_open(t->mode[i]) || t->sort == SORT_DEVICE ||
-            t->sort == SORT_NEST || (t->devices >> HEDDLE_DEV_CUDA & 1) != 0 ||
-            t->variant != 0 || !chance(g, 25) || !has(g, PART_ALIAS))
+            t->sort == SORT_NEST ||
+            (t->devices >> device_kind(g->p) & 1) != 0 || t->variant != 0 ||
+            !chance(g, 25) || !has(g, PART_ALIAS))
             return false;
     }
     return true;
@@ -287,7 +294,8 @@ static size_t round_up(size_t bytes)
 static void task_needs(struct gen *g, const struct fuzz_task *t)
 {
     struct fuzz_prog *p = g->p;
-    size_t bytes = t->sort == SORT_SCRATCH ? FUZZ_ALIGN : 0, host = bytes;
+    size_t host = t->sort == SORT_SCRATCH ? FUZZ_ALIGN : 0;
+    size_t bytes = p->config.device == FUZZ_OPENCL ? FUZZ_ALIGN : host;
 
     for (unsigned i = 0; i < t->nops; i++) {
         const struct fuzz_unit *u = &p->unit[t->unit[i]];
@@ -304,7 +312,7 @@ static void task_needs(struct gen *g, const struct fuzz_task *t)
     }
     if (bytes > p->need_most)
         p->need_most = bytes;
-    if ((t->sort == SORT_DEVICE || t->devices == 1u << HEDDLE_DEV_CUDA ||
+    if ((t->sort == SORT_DEVICE || t->devices == 1u << device_kind(p) ||
          t->variant != 0) &&
         bytes > p->need_device)
         p->need_device = bytes;
@@ -427,7 +435,7 @@ static struct fuzz_task *gen_task(struct gen *g, bool in_graph)
         has(g, PART_LIMITS)) {
         if (chance(g, 10))
             t->devices = 1u
-                         << (chance(g, 50) ? HEDDLE_DEV_CPU : HEDDLE_DEV_CUDA);
+                         << (chance(g, 50) ? HEDDLE_DEV_CPU : device_kind(p));
         else if (chance(g, 10))
             t->declines = true;
         else if (chance(g, 10))

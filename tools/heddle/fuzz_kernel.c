@@ -11,7 +11,7 @@
 #include "base/atomic.h"
 #include "fuzz.h"
 
-static struct fuzz_task *task_of(struct heddle_exec *x)
+struct fuzz_task *fuzz_task_of(struct heddle_exec *x)
 {
     struct fuzz_arg a;
 
@@ -46,7 +46,7 @@ static bool scratch_is_filled(const unsigned char *p, uint64_t salt)
 
 static heddle_status run_task(struct heddle_exec *x, bool on_device)
 {
-    struct fuzz_task *t = task_of(x);
+    struct fuzz_task *t = fuzz_task_of(x);
     struct fuzz_mem mem[FUZZ_OPERANDS];
     unsigned char *scratch = heddle_exec_scratch(x);
     const unsigned n = gather(x, t, mem);
@@ -112,7 +112,7 @@ static heddle_status child_submit(struct heddle_exec *x, struct fuzz_task *c)
 
 static heddle_status run_nest(struct heddle_exec *x)
 {
-    struct fuzz_task *t = task_of(x);
+    struct fuzz_task *t = fuzz_task_of(x);
     heddle_status st = run_task(x, false);
 
     for (unsigned i = 0; i < t->nchildren && st == HEDDLE_OK; i++)
@@ -131,6 +131,11 @@ static heddle_status run_nest(struct heddle_exec *x)
 #define CUDA(bytes)                                                            \
     {                                                                          \
         .device = HEDDLE_DEV_CUDA, .run = run_device, .scratch_bytes = bytes   \
+    }
+#define OPENCL                                                                 \
+    {                                                                          \
+        .device = HEDDLE_DEV_OPENCL, .run = fuzz_opencl_run,                   \
+        .scratch_bytes = 64                                                    \
     }
 #define KERNEL(title, ...)                                                     \
     {                                                                          \
@@ -154,6 +159,18 @@ static const heddle_kernel kernel_sim[SORT_N][2] = {
                    KERNEL("nest1", CORE(run_nest, 0))},
 };
 
+static const heddle_kernel kernel_opencl[SORT_N][2] = {
+    [SORT_BOTH] = {KERNEL("both0", CORE(run_core, 0), OPENCL),
+                   KERNEL("both1", OPENCL, CORE(run_core, 0))},
+    [SORT_SCRATCH] = {KERNEL("scratch0", CORE(run_core, FUZZ_SCRATCH), OPENCL),
+                      KERNEL("scratch1", OPENCL, CORE(run_core, FUZZ_SCRATCH))},
+    [SORT_CORE] = {KERNEL("core0", CORE(run_core, 0)),
+                   KERNEL("core1", CORE(run_core, 0))},
+    [SORT_DEVICE] = {KERNEL("device0", OPENCL), KERNEL("device1", OPENCL)},
+    [SORT_NEST] = {KERNEL("nest0", CORE(run_nest, 0)),
+                   KERNEL("nest1", CORE(run_nest, 0))},
+};
+
 static const heddle_kernel kernel_core[SORT_N][2] = {
     [SORT_BOTH] = {KERNEL("both0", CORE(run_core, 0)),
                    KERNEL("both1", CORE(run_core, 0), CORE(run_core, 0))},
@@ -170,8 +187,11 @@ static const heddle_kernel kernel_core[SORT_N][2] = {
 const heddle_kernel *fuzz_kernel(const struct fuzz_task *t,
                                  enum fuzz_device device)
 {
-    return device == FUZZ_SIM ? &kernel_sim[t->sort][t->name]
-                              : &kernel_core[t->sort][t->name];
+    switch (device) {
+    case FUZZ_SIM: return &kernel_sim[t->sort][t->name];
+    case FUZZ_OPENCL: return &kernel_opencl[t->sort][t->name];
+    default: return &kernel_core[t->sort][t->name];
+    }
 }
 
 /* --- reductions ----------------------------------------------------------------- */
