@@ -79,10 +79,11 @@ struct dev_task {
     struct dev_raw {
         struct heddle_op op; /* first */
         struct dev_task *owner;
+        unsigned tries;
     } raw[HEDDLE_KERNEL_OPERANDS];
     heddle_status raw_status;
-    bool is_out;                /* they are on their way back */
-    bool has_scratch;           /* the last private buffer */
+    bool is_out;                /* they are on their way back */    bool has_run;     /* its function was called */
+    bool has_scratch; /* the last private buffer */
     bool is_settled;            /* the request holds nothing */    bool is_lent;       /* children had its operands: see dev_host.c */
     _Atomic int status; /* on the host: why the data are not there */
 struct heddle_mem_op *more; /* more operands than fit */

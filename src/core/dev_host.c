@@ -426,6 +426,9 @@ heddle_status heddle_dev_return(struct heddle_exec *x)
     t->link[1] = (struct heddle_sched_task *)(void *)old;
     if (dt == NULL || !heddle_dev_fill(dt, 0))
         return HEDDLE_ENOMEM;
+    for (unsigned i = 0; i < dt->req.nops; i++)
+        if (dt->req.op[i].mode == HEDDLE_W) /* children have written it */
+            dt->req.op[i].mode = HEDDLE_RW;
     dt->req.is_forced = true;
     dt->req.ready = return_ready;
     heddle_store_rlx(&dt->status, (int)HEDDLE_AGAIN); /* not shared yet */

@@ -18,7 +18,7 @@
 
 #include "core/dev.h"
 
-enum { NOTE_TRIES = 0xff, NOTE_SHIFT = 8 };
+enum { NOTE_TRIES = 0xff, NOTE_SHIFT = 8, RAW_TRIES = 3 };
 
 /* --- records ------------------------------------------------------------------ */
 
@@ -41,7 +41,7 @@ struct dev_task *heddle_dev_task_new(struct heddle_devs *d)
     dt->more = NULL;
     dt->model = NULL;
     dt->nraw = 0;
-    dt->is_out = dt->is_lent = false;
+    dt->is_out = dt->is_lent = dt->has_run = false;
     dt->raw_status = HEDDLE_OK;
     dt->req.nops = dt->req.nprivate = 0;
     dt->req.op = dt->req.local;
@@ -251,10 +251,10 @@ static void dev_again(struct dev_task *dt, heddle_status st, bool is_barred,
     dev_finish(dt, st == HEDDLE_EDECLINED ? HEDDLE_ENOVARIANT : st);
 }
 
-/* A core that really runs its functions has tried them all by itself. */
+/* A core that has called functions has tried them all by itself. */
 static unsigned dev_retries(const struct dev_task *dt)
 {
-    if (dt->ext == NULL || (dt->req.node == 0 && dt->ctx->dev->executes))
+    if (dt->ext == NULL || (dt->req.node == 0 && dt->has_run))
         return 0;
     return dt->ext->retries;
 }
@@ -307,8 +307,8 @@ static heddle_status raw_copy(struct dev_task *dt, unsigned i)
         .host = dt->s.partial[i]->mem,
         .runs = {.run_bytes = dt->x.op[i]->bytes, .nruns = 1}};
 
-    dt->raw[i] = (struct dev_raw){.op = {.done = raw_done}, .owner = dt};
-    dt->nraw++;
+    dt->raw[i].op = (struct heddle_op){.done = raw_done};
+    dt->raw[i].owner = dt;
     return c->drv->copy(c->dev, &copy, dt->worker->stream, &dt->raw[i].op);
 }
 
@@ -326,8 +326,14 @@ static void raw_end(struct dev_task *dt)
 
 static void raw_done(struct heddle_op *op, heddle_status st)
 {
-    struct dev_task *dt = ((struct dev_raw *)(void *)op)->owner;
+    struct dev_raw *r = (struct dev_raw *)(void *)op;
+    struct dev_task *dt = r->owner;
 
+    if (st != HEDDLE_OK && st != HEDDLE_EDEV && r->tries++ < RAW_TRIES) {
+        st = raw_copy(dt, (unsigned)(r - dt->raw));
+        if (st == HEDDLE_OK)
+            return; /* once more */
+    }
     dt->nraw--;
     if (st != HEDDLE_OK && dt->raw_status == HEDDLE_OK)
         dt->raw_status = st;
@@ -341,6 +347,8 @@ static void raw_start(struct dev_task *dt, bool is_out)
     dt->nraw = 1;
     for (unsigned i = 0; i < dt->x.nops && dt->raw_status == HEDDLE_OK; i++)
         if (dt->s.partial[i] != NULL) {
+            dt->raw[i].tries = 0;
+            dt->nraw++;
             dt->raw_status = raw_copy(dt, i);
             if (dt->raw_status != HEDDLE_OK)
                 dt->nraw--;
@@ -369,6 +377,7 @@ static heddle_status dev_call_core(struct heddle_exec *x)
     struct dev_task *dt = x->slow->dev;
 
     x->slow->dev = NULL;
+    dt->has_run = true;
     return heddle_slow_body(x, x->slow, dt->ext);
 }
 

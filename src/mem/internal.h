@@ -16,6 +16,7 @@ enum {
     MEM_ALIGN = 256,    /* sizes on devices are rounded up to this */
     XFER_TRIES = 4,     /* a copy that fails is tried so often */
     BYPASS_MAX = 16,    /* younger requests that may overtake one that waits */
+    APPEALS = 4,        /* a driver that refuses is asked so often */
     CLEAN_PERCENT = 85, /* from here on copies are written back early */
     CLEAN_LOOKS = 16,   /* so many of the longest unused are looked at */
 };
@@ -99,6 +100,7 @@ struct mem_node {
     uint64_t leaving; /* bytes of copies that are being evicted */
     unsigned admitted; /* requests that hold memory here */
     unsigned nevicting;
+    unsigned nforced; /* of the admitted: over the budget if need be */
     unsigned nmoving; /* transfers from or to here: their copies are pinned */
     struct mem_copy *first, *last;           /* those that count, LRU */
     struct heddle_mem_req *q_first, *q_last; /* wait for room, oldest first */

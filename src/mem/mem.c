@@ -215,7 +215,20 @@ size_t heddle_mem_go_home(struct heddle_mem *m)
     return n;
 }
 
-/* Only into memory that is free: a hint evicts nobody. */
+/* Is the host's part of a unit old, because a unit that overlaps is away? */
+static bool unit_is_torn(const heddle_handle *unit)
+{
+    for (uint32_t i = 0; i < heddle_unit_noverlaps(unit); i++) {
+        const struct heddle_where *o =
+            heddle_load_rlx(&unit->overlap[i]->where);
+
+        if (o != NULL && o->is_listed_away)
+            return true;
+    }
+    return false;
+}
+
+/* Only into memory that is free, and only whole: a hint moves nobody else. */
 void heddle_mem_prefetch(struct heddle_mem *m, heddle_handle *unit,
                          unsigned node)
 {
@@ -226,7 +239,7 @@ void heddle_mem_prefetch(struct heddle_mem *m, heddle_handle *unit,
     mem_lock(m);
     w = heddle_where_get(m, unit);
     if (w != NULL && !n->is_lost && n->q_first == NULL && !w->is_going &&
-        !heddle_where_is_written(w) &&
+        !heddle_where_is_written(w) && !unit_is_torn(unit) &&
         where_valid(w) != 0 && !where_is_at(w, node)) {
         const uint64_t bytes = heddle_copy_size(m, unit, node);
 

@@ -89,6 +89,7 @@ struct heddle_mem_req {
     unsigned state;
     unsigned nwaits;
     unsigned bypassed;
+    unsigned appeals;
     heddle_status status;
 };
 

@@ -55,6 +55,7 @@ static void req_release(struct heddle_mem *m, struct heddle_mem_req *req)
         heddle_mem_account(m, req->node, -(int64_t)req->private_bytes[i]);
     }
     n->admitted--;
+    n->nforced -= req->is_forced;
     n->is_dirty = true;
 }
 
@@ -247,7 +248,7 @@ bool heddle_mem_begin(struct heddle_mem *m, struct heddle_mem_req *req)
 
     req->state = 0;
     req->is_writing = false;
-    req->nwaits = req->bypassed = 0;
+    req->nwaits = req->bypassed = req->appeals = 0;
     req->status = HEDDLE_OK;
     req->culprit = NULL;
     for (unsigned i = 0; i < req->nops; i++)

@@ -231,14 +231,13 @@ bool heddle_room_admit(struct heddle_mem *m, struct heddle_mem_req *req,
     *st = room_take(m, req);
     if (*st == HEDDLE_OK) {
         n->admitted++;
+        n->nforced += req->is_forced;
         heddle_req_writes(req, true);
         return true;
     }
     if (*st != HEDDLE_ENOMEM)
         return true;
     heddle_mem_collect(m);
-    if (n->first == NULL && n->admitted == 0)
-        return true; /* nothing to evict and still no memory */
     if (n->used < n->budget)
         n->budget = n->used;
     return false;
@@ -305,13 +304,56 @@ static void room_bypass(struct heddle_mem *m, struct mem_node *n)
     }
 }
 
-/* Tasks elsewhere write what lies here: it will be void when they end. */
+/* What lies here will go by itself: tasks elsewhere write it, or its handle is on
+ * its way out. */
 static bool room_is_held(const struct mem_node *n)
 {
     for (const struct mem_copy *c = n->first; c != NULL; c = c->next)
-        if (heddle_where_is_written(c->where))
+        if (c->where->is_going || heddle_where_is_written(c->where))
             return true;
     return false;
+}
+
+/* What a request finds here already is not evicted for its sake. */
+static bool room_make_for(struct heddle_mem *m, struct heddle_mem_req *req,
+                          uint64_t need)
+{
+    struct mem_node *n = &m->node[req->node];
+    bool ok;
+
+    for (unsigned i = 0; i < req->nops; i++) {
+        struct heddle_where *w = heddle_load_rlx(&req->op[i].unit->where);
+
+        if (w->at[req->node] != NULL)
+            w->at[req->node]->pins++;
+    }
+    ok = room_make(m, n, need);
+    for (unsigned i = 0; i < req->nops; i++) {
+        struct heddle_where *w = heddle_load_rlx(&req->op[i].unit->where);
+
+        if (w->at[req->node] != NULL)
+            w->at[req->node]->pins--;
+    }
+    return ok;
+}
+
+/*
+ * Nobody will give anything back, and the oldest request has no room. In this
+ * order: what the user pinned, which is a hint; another question to a driver that
+ * had too little; over the budget when only those who were let in over it are
+ * here. False: it is hopeless.
+ */
+static bool room_appeal(struct mem_node *n, struct heddle_mem_req *req)
+{
+    if (n->nforced != 0) {
+        req->is_forced = true;
+        return true;
+    }
+    if (++req->appeals > APPEALS)
+        return false;
+    n->is_desperate = true;
+    n->budget = n->promised;
+    return true;
 }
 
 void heddle_room_serve(struct heddle_mem *m, unsigned node)
@@ -323,24 +365,18 @@ void heddle_room_serve(struct heddle_mem *m, unsigned node)
         struct heddle_mem_req *req = n->q_first;
         const uint64_t need = room_need(m, req);
 
-        if (room_try(m, req))
+        if (room_try(m, req)) {
+            n->is_desperate = false;
             continue;
-        if (need <= n->budget && room_make(m, n, need)) {
+        }
+        if (need <= n->budget && room_make_for(m, req, need)) {
             if (n->nevicting == 0)
                 continue; /* clean ones went at once */
-        } else if (n->admitted == 0 && n->nmoving == 0 && !room_is_held(n)) {
-            /* Nothing is left to evict but what the user pinned, which is a
-             * hint; or the driver had too little once: ask it again. Else,
-             * invariant (3): nobody will ever make room. */
-            if (!n->is_desperate) {
-                n->is_desperate = true;
+        } else if (n->admitted == n->nforced && n->nmoving == 0 &&
+                   !room_is_held(n)) {
+            if (room_appeal(n, req))
                 continue;
-            }
             n->is_desperate = false;
-            if (n->budget != n->promised) {
-                n->budget = n->promised;
-                continue;
-            }
             room_unqueue(m, req);
             heddle_req_fail(m, req, HEDDLE_ENOMEM, NULL);
             continue;

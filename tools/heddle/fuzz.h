@@ -141,6 +141,7 @@ struct fuzz_task {
     /* seen */
     struct fuzz_run *run;
     heddle_event *event;
+    bool is_refused; /* by right: it does not exist */
     _Atomic unsigned runs, on_device, ends;
     _Atomic int status; /* HEDDLE_AGAIN: nobody told */
 };

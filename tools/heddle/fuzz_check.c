@@ -19,7 +19,6 @@
 struct check {
     struct fuzz_run *r;
     struct fuzz_prog *p;
-    bool has_failed;  /* some task, so far */
     unsigned nfailed; /* by injected failures, or so it must be */
 };
 
@@ -107,13 +106,12 @@ static unsigned task_sees(struct check *c, const struct fuzz_task *t,
     return flags;
 }
 
-static void task_fails(struct check *c, const struct fuzz_task *t,
-                       const struct spot *s, unsigned flags)
+static void task_fails(const struct fuzz_task *t, const struct spot *s,
+                       unsigned flags)
 {
-    c->has_failed = true;
     for (unsigned i = 0; i < t->nops; i++)
         if (fuzz_writes(t->mode[i]))
-            spot_flags(&s[i], 0, flags);
+            spot_flags(&s[i], FLAG_MUST, flags);
 }
 
 static void task_mix(struct check *c, const struct fuzz_task *t,
@@ -129,11 +127,14 @@ static void task_mix(struct check *c, const struct fuzz_task *t,
 
         if (!fuzz_writes(t->mode[i]))
             continue;
-        if (is_unknown)
-            spot_flags(&s[i], 0, FLAG_UNKNOWN);
-        else if (t->mode[i] == HEDDLE_W)
+        if (t->mode[i] == HEDDLE_REDUCE &&
+            (spot_flags(&s[i], 0, 0) & FLAG_MAY) != 0)
+            spot_flags(&s[i], 0, FLAG_UNKNOWN); /* added to what is marked */
+        if (t->mode[i] == HEDDLE_W)             /* the mark goes */
             spot_flags(&s[i],
                        FLAG_UNKNOWN | FLAG_MUST | (is_whole ? FLAG_MAY : 0), 0);
+        if (is_unknown)
+            spot_flags(&s[i], 0, FLAG_UNKNOWN);
     }
     for (unsigned i = 0; i < t->nops; i++)
         mem[n++] = spot_mem(&s[i], t->mode[i]);
@@ -214,6 +215,8 @@ static void check_task(struct check *c, const struct fuzz_task *t)
     const unsigned ends = heddle_load_rlx(&t->ends);
     struct spot s[FUZZ_OPERANDS];
 
+    if (t->is_refused)
+        return;
     for (unsigned i = 0; i < t->nops; i++)
         s[i] = spot_of(c, t->unit[i]);
     if (t->has_opts && ends != 1)
@@ -222,10 +225,11 @@ static void check_task(struct check *c, const struct fuzz_task *t)
         st = HEDDLE_OK; /* nobody told; the wait has */
     if (st != HEDDLE_OK) {
         check_failure(c, t, s, st);
-        task_fails(c, t, s, FLAG_UNKNOWN | FLAG_MUST | FLAG_MAY);
+        task_fails(t, s, FLAG_UNKNOWN | FLAG_MUST | FLAG_MAY);
         return;
     }
-    if (t->fail_runs > t->retries)
+    /* A run that goes down with its device does not count. */
+    if (t->fail_runs > t->retries && !c->r->is_lost)
         fuzz_wrong(c->r, "task %u ended well and was meant to fail", t->id);
     if ((task_sees(c, t, s, false) & FLAG_MUST) != 0)
         fuzz_wrong(c->r, "task %u read marked data and ended well", t->id);
@@ -255,7 +259,7 @@ static void check_launch(struct check *c, const struct fuzz_op *op)
         if (is_ok)
             task_exec(c, t, s);
         else
-            task_fails(c, t, s, FLAG_UNKNOWN | FLAG_MAY);
+            task_fails(t, s, FLAG_UNKNOWN | FLAG_MAY);
     }
     if (!is_ok && !c->r->is_lost && c->p->config.nkernel_faults == 0 &&
         (sees & (FLAG_MUST | FLAG_MAY)) == 0)

@@ -161,17 +161,32 @@ static void task_opts(struct fuzz_run *r, struct fuzz_task *t,
     s->call.opts = o;
 }
 
+/* Are all devices gone? Then what runs nowhere else is refused. */
+static bool is_bereft(struct fuzz_run *r)
+{
+    struct heddle_class_info c = {.size = sizeof(c)};
+    unsigned left = 0;
+
+    for (unsigned i = 0; heddle_ctx_get_class(r->ctx, i, &c) == HEDDLE_OK; i++)
+        left += strcmp(c.kind, "cpu") != 0 && !c.is_lost;
+    return r->prog->config.has_loss && left == 0;
+}
+
 static bool live_task(struct fuzz_run *r, struct fuzz_task *t)
 {
     struct submission s;
+    heddle_status st;
     char what[32];
 
     task_fill(r, t, &s);
     task_opts(r, t, &s);
     snprintf(what, sizeof(what), "task %u", t->id);
-    return call_ok(
-        r, what,
-        heddle_submit(r->ctx, fuzz_kernel(t, r->prog->config.device), &s.call));
+    st = heddle_submit(r->ctx, fuzz_kernel(t, r->prog->config.device), &s.call);
+    if (st == HEDDLE_ENOVARIANT && is_bereft(r)) {
+        t->is_refused = true;
+        return true;
+    }
+    return call_ok(r, what, st);
 }
 
 static bool graph_record(struct fuzz_run *r, struct fuzz_graph *g)
