@@ -46,7 +46,8 @@ struct heddle_where {
     bool is_listed_away;
     bool is_zero; /* never written and without memory: all zeros */
     bool wont_use;    unsigned nwriters; /* requests that write it and have not ended */
-    bool is_going; /* its handle is about to be freed: leave it alone */
+    bool is_going;  /* its release has run: nobody waits for its data */
+    bool is_frozen; /* its handle is being freed: nothing moves any more */
     uint64_t pinned; /* nodes where the user wants it to stay */
     struct heddle_layout compact;
     struct heddle_runs runs;

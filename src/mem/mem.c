@@ -179,6 +179,10 @@ bool heddle_mem_may_forget(struct heddle_mem *m, heddle_handle *unit)
     heddle_mutex_lock(&m->lock);
     w = heddle_load_rlx(&unit->where);
     may = w == NULL || w->is_going;
+    for (unsigned i = 0; may && w != NULL && i < m->nnodes; i++)
+        may = w->at[i] == NULL || w->at[i]->pins == 0;
+    if (may && w != NULL)
+        w->is_frozen = true;
     heddle_mutex_unlock(&m->lock);
     return may;
 }
@@ -204,7 +208,7 @@ size_t heddle_mem_go_home(struct heddle_mem *m)
         heddle_status st;
 
         if (w->unit->root->owns_memory || where_valid(w) == 0 ||
-            w->at[0] == NULL || w->is_going || heddle_where_is_written(w))
+            w->at[0] == NULL || w->is_frozen || heddle_where_is_written(w))
             continue;
         if (heddle_xfer_get(m, w, 0, HEDDLE_MEM_WRITEBACK, &st) != NULL)
             n++;
@@ -238,7 +242,7 @@ void heddle_mem_prefetch(struct heddle_mem *m, heddle_handle *unit,
 
     mem_lock(m);
     w = heddle_where_get(m, unit);
-    if (w != NULL && !n->is_lost && n->q_first == NULL && !w->is_going &&
+    if (w != NULL && !n->is_lost && n->q_first == NULL && !w->is_frozen &&
         !heddle_where_is_written(w) && !unit_is_torn(unit) &&
         where_valid(w) != 0 && !where_is_at(w, node)) {
         const uint64_t bytes = heddle_copy_size(m, unit, node);
@@ -268,7 +272,7 @@ void heddle_mem_evict(struct heddle_mem *m, heddle_handle *unit)
 
     mem_lock(m);
     w = heddle_load_rlx(&unit->where);
-    if (w != NULL && heddle_where_is_written(w))
+    if (w != NULL && (w->is_frozen || heddle_where_is_written(w)))
         w = NULL;
     if (w != NULL && w->is_listed_away && where_valid(w) != 0 &&
         w->at[0] != NULL)

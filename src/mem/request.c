@@ -260,7 +260,7 @@ bool heddle_mem_begin(struct heddle_mem *m, struct heddle_mem_req *req)
         if (w == NULL)
             st = HEDDLE_ENOMEM;
         else
-            w->is_going = false; /* somebody uses it again */
+            w->is_going = w->is_frozen = false; /* it is used again */
     }
     if (st != HEDDLE_OK) {
         heddle_req_fail(m, req, st, NULL);

@@ -115,11 +115,19 @@ static bool copy_is_clean(const struct mem_copy *c)
            (valid & ~(UINT64_C(1) << c->node)) != 0;
 }
 
+/* An old version is still on its way to the host: wait until it is there. */
+static bool room_is_late(const struct mem_copy *c)
+{
+    const struct mem_copy *home = c->where->at[0];
+
+    return c->node != 0 && home != NULL && home->arriving != NULL;
+}
+
 static bool room_may_evict(const struct mem_node *n, const struct mem_copy *c)
 {
     const heddle_handle *u = c->where->unit;
 
-    if (c->pins != 0 || c->where->is_going ||
+    if (c->pins != 0 || c->where->is_frozen || room_is_late(c) ||
         heddle_where_is_written(c->where) ||
         ((c->where->pinned >> c->node & 1) != 0 && !n->is_desperate))
         return false;
@@ -304,12 +312,13 @@ static void room_bypass(struct heddle_mem *m, struct mem_node *n)
     }
 }
 
-/* What lies here will go by itself: tasks elsewhere write it, or its handle is on
- * its way out. */
+/* What lies here can go a little later: tasks elsewhere write it, its handle is on
+ * its way out, or its place on the host is taken for a moment. */
 static bool room_is_held(const struct mem_node *n)
 {
     for (const struct mem_copy *c = n->first; c != NULL; c = c->next)
-        if (c->where->is_going || heddle_where_is_written(c->where))
+        if (c->where->is_frozen || room_is_late(c) ||
+            heddle_where_is_written(c->where))
             return true;
     return false;
 }

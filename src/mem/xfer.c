@@ -369,7 +369,9 @@ static void xfer_finish(struct heddle_mem *m, struct mem_xfer *x,
             xfer_list(&m->todo, &m->todo_last, next);
         }
     }
-    m->node[x->from].is_dirty = m->node[x->to].is_dirty = true;
+    for (unsigned i = 0; i < m->nnodes; i++)
+        if (x->where->at[i] != NULL || i == x->from || i == x->to)
+            m->node[i].is_dirty = true;
     m->inflight--;
     m->node[x->from].nmoving--;
     m->node[x->to].nmoving--;
