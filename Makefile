@@ -49,6 +49,7 @@ bench: all          ## nanoseconds per task, one JSON object per line
 
 bench-peers: all    ## the same streams in StarPU, OpenMP and oneTBB, as ratios
 	@bench/peers/run
+	@bench/peers/run_work
 
 install: all        ## install under PREFIX (/usr/local), honours DESTDIR
 	@cmake --install build/release --prefix "$(PREFIX)"

@@ -12,6 +12,7 @@
 #include <limits.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -201,4 +202,9 @@ void heddle_thread_nudge(int cpu)
     CPU_SET(cpu, &one);
     if (pthread_setaffinity_np(pthread_self(), sizeof(one), &one) == 0)
         (void)pthread_setaffinity_np(pthread_self(), sizeof(old), &old);
+}
+
+void heddle_thread_sharpen(void)
+{
+    (void)prctl(PR_SET_TIMERSLACK, 1UL); /* a wish */
 }

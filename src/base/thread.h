@@ -63,6 +63,9 @@ uint32_t heddle_thread_id(void);
 /* At least that long; signals do not shorten it. */
 void heddle_thread_sleep_ns(uint64_t ns);
 
+/* The calling thread's sleeps end when they should, not up to 50 us later. */
+void heddle_thread_sharpen(void);
+
 static inline void heddle_thread_yield(void)
 {
     sched_yield();

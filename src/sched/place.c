@@ -307,7 +307,7 @@ static bool place_is_early(const struct heddle_place *p, unsigned worker,
     const struct heddle_win_rec *r =
         t != NULL ? heddle_win_rec(&p->win, t) : NULL;
 
-    if (p->win.worker[worker].n == 0 || r == NULL)
+    if (heddle_win_is_free(&p->win, worker) || r == NULL)
         return false;
     return heddle_win_busy(&p->win, worker, now) - now >
            2 * r->fetch + r->est / 2 + PLACE_SOON;
@@ -325,7 +325,7 @@ static struct heddle_sched_task *place_pop(struct heddle_place *p,
         t = place_take(p, cls);
     if (t == NULL)
         t = place_try(p, cls);
-    if (t == NULL && p->win.worker[worker].n == 0)
+    if (t == NULL && heddle_win_is_free(&p->win, worker))
         t = place_steal(p, cls, now);
     if (t != NULL) {
         r = heddle_win_rec(&p->win, t);

@@ -211,7 +211,7 @@ static struct heddle_sched_task *replay_take(struct replay *r, unsigned worker,
 {
     struct heddle_win *w = &r->place.win;
     const unsigned cls = w->copy.class_of[worker];
-    const bool is_busy = w->worker[worker].n > 0;
+    const bool is_busy = !heddle_win_is_free(w, worker);
     uint32_t from = cls;
     struct heddle_sched_task *t = replay_first(r, cls, is_busy);
     struct heddle_sched_task *own =

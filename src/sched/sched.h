@@ -41,6 +41,7 @@ struct heddle_sched_task {
 enum {
     HEDDLE_SCHED_FOREIGN = -1,   /* a thread that is no worker */
     HEDDLE_SCHED_SUBMITTER = -2, /* the one that holds the submission lock */
+    HEDDLE_SCHED_CORES = 1,      /* heddle_sched_class.kind: HEDDLE_DEV_CPU */
 };
 
 /* Workers that are alike and share a memory: all cores, or one accelerator. */

@@ -165,6 +165,15 @@ heddle_win_rec(const struct heddle_win *w, const struct heddle_sched_task *t)
                 ->rec[i % HEDDLE_WIN_CHUNK];
 }
 
+/* May the worker begin at once with what it asks for? A core asks only when it is
+ * free, or when its task waits for others: then it must not be refused. */
+static inline bool heddle_win_is_free(const struct heddle_win *w,
+                                      unsigned worker)
+{
+    return w->worker[worker].n == 0 ||
+           w->copy.cls[w->copy.class_of[worker]].kind == HEDDLE_SCHED_CORES;
+}
+
 /* About when a task will run: see order() in sched.h. Takes the lock. */
 double heddle_win_order(struct heddle_win *w, const struct heddle_sched_task *t,
                         int *type_out);
