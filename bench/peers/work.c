@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * work: data, kernels, order and check of the works, and the frame of a program.
+ * work: data, kernels, order and check of the works, the frame of a program.
  *
  * Invariants 1. The data are put back before each repetition, not timed.
  *            2. Every repetition is checked: cholesky by L (L' v) = A v for one
@@ -45,7 +45,7 @@ bool work_is_shared(const struct work *w)
     return w->opts.kind == WORK_SHARED || w->opts.kind == WORK_SHARED_BARE;
 }
 
-/* ---- kernels ------------------------------------------------------------- */
+/* ---- kernels ------------------------------------------------------------ */
 
 int work_potrf(size_t nb, double *a)
 {
@@ -95,7 +95,7 @@ static void blas_one_thread(void)
     }
 }
 
-/* ---- cholesky ------------------------------------------------------------ */
+/* ---- cholesky ----------------------------------------------------------- */
 
 static int updates(struct work *w, size_t k, size_t i, work_step_fn fn)
 {
@@ -200,7 +200,7 @@ static int matrix_check(const struct work *w)
     return 1;
 }
 
-/* ---- sweep --------------------------------------------------------------- */
+/* ---- sweep -------------------------------------------------------------- */
 
 static void vectors_fill(struct work *w)
 {
@@ -226,7 +226,7 @@ static int vectors_check(const struct work *w)
     return 0;
 }
 
-/* ---- the frame ----------------------------------------------------------- */
+/* ---- the frame ---------------------------------------------------------- */
 
 static int data_create(struct work *w)
 {

@@ -5,9 +5,9 @@
 /*
  * work: real work, on cores and on an OpenCL device, for two runtimes.
  *
- * work_heddle.c and work_starpu.c each have main(), which calls work_main(). The
- * data, the kernels, the order of tasks, the clocks and the check of the result
- * are here, so that the programs differ in the runtime only.
+ * work_heddle.c and work_starpu.c each have main(), which calls work_main().
+ * The data, the kernels, the order of tasks, the clocks and the check of the
+ * result are here, so that the programs differ in the runtime only.
  *
  * Works:
  *   cholesky       tile Cholesky in double, CBLAS and LAPACKE, cores only
@@ -59,7 +59,7 @@ struct work {
 
 enum { WORK_POTRF, WORK_TRSM, WORK_SYRK, WORK_GEMM, WORK_NSTEPS };
 
-/* One task of the Cholesky: operands are numbers of tiles, the last is updated. */
+/* One task of the Cholesky. Operands are tiles, the last one is updated. */
 struct work_step {
     int kind;
     unsigned n;
@@ -69,9 +69,9 @@ struct work_step {
 
 typedef int (*work_step_fn)(struct work *w, const struct work_step *s);
 
-/* Members return 0 or, after a message on stderr, 1. `run` submits all tasks and
- * returns when they have ended and, but for own and shared, their data are in
- * host memory. */
+/* Members return 0 or, after a message on stderr, 1; open() returns 3 where
+ * there is no device. run() submits all tasks and returns when they have ended
+ * and, but for own and shared, their data are in host memory. */
 struct work_ops {
     const char *name;
     int (*open)(struct work *w);
@@ -100,7 +100,7 @@ static inline bool work_is_on_device(size_t sweep, size_t tile)
 bool work_is_bare(const struct work *w);
 bool work_is_shared(const struct work *w);
 
-/* ---- kernels: tiles of order nb, column-major, dense --------------------- */
+/* ---- kernels: tiles of order nb, column-major, dense -------------------- */
 
 int work_potrf(size_t nb, double *a);
 void work_trsm(size_t nb, const double *l, double *b);

@@ -34,7 +34,7 @@ static int complain(struct side *s, const char *what, heddle_status st)
     return 1;
 }
 
-/* ---- kernels ------------------------------------------------------------- */
+/* ---- kernels ------------------------------------------------------------ */
 
 static heddle_status run_potrf(struct heddle_exec *x)
 {
@@ -171,7 +171,7 @@ static const heddle_kernel bare = {
     .variants = {{.device = HEDDLE_DEV_OPENCL, .run = bare_device}},
 };
 
-/* ---- opening and closing -------------------------------------------------- */
+/* ---- opening and closing ------------------------------------------------- */
 
 static heddle_status handles_create(struct work *w, struct side *s)
 {
@@ -270,7 +270,7 @@ static const char *side_sched(struct work *w)
     return s->sched;
 }
 
-/* ---- running -------------------------------------------------------------- */
+/* ---- running ------------------------------------------------------------- */
 
 static int submit_step(struct work *w, const struct work_step *step)
 {

@@ -33,7 +33,7 @@ struct side {
 /* The kernels have no way to it but this. */
 static struct side *the_side;
 
-/* ---- kernels ------------------------------------------------------------- */
+/* ---- kernels ------------------------------------------------------------ */
 
 static void run_potrf(void *buf[], void *arg)
 {
@@ -192,7 +192,7 @@ static struct starpu_codelet empty[2] = {
      .name = "bare"},
 };
 
-/* ---- opening and closing -------------------------------------------------- */
+/* ---- opening and closing ------------------------------------------------- */
 
 /* Memory of the runtime has no value until a task writes it. */
 static int handles_first(struct side *s)
@@ -319,7 +319,7 @@ static const char *side_sched(struct work *w)
     return p != NULL ? p->policy_name : "unknown";
 }
 
-/* ---- running -------------------------------------------------------------- */
+/* ---- running ------------------------------------------------------------- */
 
 static int submit_step(struct work *w, const struct work_step *step)
 {

@@ -395,6 +395,9 @@ bool heddle_dev_supply_hidden(struct worker *w, struct heddle_cell *c);
 /* A task on a core is about to have children: what it wrote so far is valid on
  * the host and nowhere else. */
 void heddle_dev_lend(struct heddle_exec *x);
+/* The same for what a thread outside acquires: it may hold it for long. */
+void heddle_dev_lend_unit(heddle_ctx *ctx, struct heddle_sched_task *t,
+                          heddle_handle *unit, enum heddle_mode mode);
 /* All its children have ended: its operands come home. */
 heddle_status heddle_dev_return(struct heddle_exec *x);
 /* Why the data of a hidden task are not there, or HEDDLE_OK. */

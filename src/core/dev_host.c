@@ -15,6 +15,13 @@
 
 #include "core/dev.h"
 
+/* Who got a running task of a core from the scheduler: the one who ends it may be
+ * another. 1 + the worker's number in link[0], which nobody uses meanwhile. */
+static void task_set_popper(struct heddle_sched_task *t, unsigned popper)
+{
+    t->link[0] = (struct heddle_sched_task *)(uintptr_t)(popper + 1u);
+}
+
 static struct dev_task *task_record(const struct heddle_sched_task *t)
 {
     return (struct dev_task *)(void *)t->link[1];
@@ -161,10 +168,19 @@ static struct dev_task *host_request(struct worker *w,
     return dt;
 }
 
+/* Is it, or may it be, elsewhere than in its memory on the host? With a disk that
+ * goes for all that the runtime allocates. */
+static bool unit_is_concerned(const struct heddle_devs *d,
+                              const heddle_handle *u)
+{
+    return heddle_mem_concerns(u) || (d->disk != NULL && u->root->owns_memory);
+}
+
 static bool host_is_concerned(const struct heddle_exec *x)
 {
     for (unsigned i = 0; i < x->nops; i++)
-        if (x->mode[i] <= HEDDLE_COMMUTE && heddle_mem_concerns(x->op[i]))
+        if (x->mode[i] <= HEDDLE_COMMUTE &&
+            unit_is_concerned(x->ctx->dev, x->op[i]))
             return true;
     return false;
 }
@@ -212,6 +228,7 @@ bool heddle_dev_supply_host(struct worker *w, struct heddle_sched_task *t,
     struct exec_slow s = {.name = ext != NULL ? ext->name : NULL};
     heddle_status st = HEDDLE_OK;
 
+    task_set_popper(t, dt != NULL ? dt->popper : w->popper);
     if (dt == NULL) {
         if (!host_is_concerned(x))
             return true;
@@ -258,6 +275,7 @@ void heddle_dev_give_up(struct worker *w, struct heddle_sched_task *t)
 
     if (heddle_is_node(t))
         heddle_node_rearm(t);
+    t->link[0] = NULL; /* no scheduler gave it to anybody */
     snprintf(s.message, sizeof(s.message), "no device is left that can run it");
     host_refuse(w, &x, &s, HEDDLE_EDEV);
 }
@@ -271,7 +289,7 @@ bool heddle_dev_supply_hidden(struct worker *w, struct heddle_cell *c)
     enum heddle_mode mode = HEDDLE_RW;
 
     if (c->sched.link[1] != NULL || (c->flags & TASK_NOPS) == 0 ||
-        !heddle_mem_concerns(c->op[0]) || c->kinfo == &ctx->notice ||
+        !unit_is_concerned(d, c->op[0]) || c->kinfo == &ctx->notice ||
         c->kinfo == &ctx->advice)
         return true;
     heddle_slow_exec(w, c, heddle_cell_ext(ctx, c), &x);
@@ -324,15 +342,15 @@ static void settle_sched(struct worker *w, struct heddle_sched_task *t,
                          const struct dev_task *dt)
 {
     const struct heddle_sched_ops *sched = w->ctx->sched;
-    const unsigned popper = dt != NULL ? dt->popper : w->popper;
+    const uintptr_t popper = (uintptr_t)t->link[0];
     double ns = 0;
 
-    if (sched->ended == NULL || heddle_dev_is_own(t) ||
+    if (sched->ended == NULL || heddle_dev_is_own(t) || popper == 0 ||
         (dt != NULL && dt->worker != NULL))
         return;
-    if (w->popped_ns != 0)
+    if (w->popped_ns != 0 && w->popper == popper - 1)
         ns = (double)(heddle_dev_now_ns(w->ctx->dev) - w->popped_ns);
-    sched->ended(w->ctx->sched_self, t, popper, ns);
+    sched->ended(w->ctx->sched_self, t, (unsigned)popper - 1, ns);
 }
 
 void heddle_dev_drop(struct worker *w, struct heddle_sched_task *t)
@@ -394,6 +412,18 @@ void heddle_dev_lend(struct heddle_exec *x)
             heddle_mem_lend(x->ctx->dev->mem, &dt->req);
     }
     exec_written(x);
+}
+
+void heddle_dev_lend_unit(heddle_ctx *ctx, struct heddle_sched_task *t,
+                          heddle_handle *unit, enum heddle_mode mode)
+{
+    struct dev_task *dt = task_record(t);
+
+    if (dt == NULL || (mode & HEDDLE_W) == 0)
+        return;
+    dt->is_lent = true;
+    heddle_mem_lend(ctx->dev->mem, &dt->req);
+    heddle_mem_written(ctx->dev->mem, unit);
 }
 
 static void return_ready(struct heddle_mem_req *req, heddle_status st)

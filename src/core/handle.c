@@ -320,6 +320,8 @@ static void grant_give(struct worker *w, struct heddle_cell *c, struct grant *g)
     void *user = g->user, *ptr = g->ptr;
 
     c->flags |= TASK_LOOSE;
+    if (w->ctx->dev != NULL)
+        heddle_dev_lend_unit(w->ctx, &c->sched, g->unit, g->mode);
     heddle_spin_lock(&e->lock);
     g->next = e->acquired;
     e->acquired = g;

@@ -264,7 +264,7 @@ bool heddle_mem_begin(struct heddle_mem *m, struct heddle_mem_req *req)
     }
     if (st != HEDDLE_OK) {
         heddle_req_fail(m, req, st, NULL);
-    } else if (m->node[req->node].q_first != NULL ||
+    } else if ((m->node[req->node].q_first != NULL && !req->is_forced) ||
                !heddle_room_admit(m, req, &st)) {
         heddle_room_queue(m, req);
     } else if (st != HEDDLE_OK) {
@@ -338,7 +338,10 @@ void heddle_mem_end(struct heddle_mem *m, struct heddle_mem_req *req,
             op_spoilt(m, req, &req->op[i]);
     }
     req_release(m, req);
-    has_work = m->garbage != NULL || m->node[req->node].q_first != NULL;
+    has_work = m->garbage != NULL;
+    for (unsigned i = 0; i < m->nnodes; i++) /* room_is_held() may be over */
+        if (m->node[i].q_first != NULL)
+            has_work = m->node[i].is_dirty = true;
     mem_unlock(m);
     if (has_work)
         m->host.kick(m->host.user);

@@ -380,6 +380,28 @@ static struct heddle_sched_task *pool_try(struct heddle_sched_pool *p,
     return NULL;
 }
 
+/* Nobody works, and the policy would rather wait for another worker: but for
+ * what? Whoever asks gets what he can run. */
+static struct heddle_sched_task *pool_rescue(struct heddle_sched_pool *p,
+                                             unsigned cls)
+{
+    for (unsigned w = 0; w < p->win.copy.nworkers; w++)
+        if (p->win.worker[w].n != 0)
+            return NULL;
+    for (unsigned i = 0; i < p->nbuckets; i++) {
+        struct heddle_sched_pool_bucket *b = p->bucket[i];
+        const int bin = heddle_sched_pool_first(p, b);
+        const struct heddle_win_rec *r;
+
+        if (bin < 0 || (b->mask >> cls & 1) == 0)
+            continue;
+        r = heddle_win_rec(&p->win, b->bin[bin].root);
+        if (heddle_win_sort_ns(&p->win, r->sort, cls) != INFINITY)
+            return heddle_sched_pool_take(p, b, bin);
+    }
+    return NULL;
+}
+
 struct heddle_sched_task *heddle_sched_pool_pop(struct heddle_sched_pool *p,
                                                 unsigned worker,
                                                 heddle_sched_pool_pick pick)
@@ -404,6 +426,8 @@ struct heddle_sched_task *heddle_sched_pool_pop(struct heddle_sched_pool *p,
         t = pick(p, worker, now);
     if (t == NULL)
         t = pool_try(p, cls);
+    if (t == NULL)
+        t = pool_rescue(p, cls);
     if (t != NULL) {
         r = heddle_win_rec(&p->win, t);
         heddle_win_popped(&p->win, r, worker, now,

@@ -2,9 +2,9 @@
 /*
  * bench_fuzz: random programs on random machines against a sequential oracle.
  *
- * Structure  for each seed: a program (fuzz_gen.c), a run (fuzz_live.c), a verdict
- *            (fuzz_check.c). A thread watches: a run that does not end is
- *            reported, and so ends the process.
+ * Structure  for each seed: a program (fuzz_gen.c), a run (fuzz_live.c), a
+ *            verdict (fuzz_check.c). A thread watches: a run that does not end
+ *            is reported, and so ends the process.
  * Threads    the main thread; the watchdog reads two atomics.
  */
 #include <inttypes.h>
@@ -19,7 +19,7 @@
 #include "bench.h"
 #include "fuzz.h"
 
-/* --- memory of a run ---------------------------------------------------------------- */
+/* --- memory of a run ----------------------------------------------------- */
 
 enum { ARENA_BLOCK = 1 << 20, ARENA_ALIGN = 64 };
 
@@ -64,7 +64,7 @@ void fuzz_arena_fini(struct fuzz_arena *a)
     a->nblocks = 0;
 }
 
-/* --- options ------------------------------------------------------------------------- */
+/* --- options ------------------------------------------------------------- */
 
 struct fuzz_opts {
     uint64_t seeds, first, tasks, limit_s;
@@ -145,7 +145,7 @@ static int fuzz_report(struct fuzz *f)
     return bench_json_end(f->c, &j);
 }
 
-/* --- the watchdog ---------------------------------------------------------------------- */
+/* --- the watchdog -------------------------------------------------------- */
 
 enum { WATCH_MS = 100 };
 
@@ -188,7 +188,7 @@ static void *watch_main(void *arg)
     return NULL;
 }
 
-/* --- runs --------------------------------------------------------------------------------- */
+/* --- runs ---------------------------------------------------------------- */
 
 static void run_note(struct fuzz *f, const struct fuzz_run *r)
 {

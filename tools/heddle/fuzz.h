@@ -6,6 +6,7 @@
  * Random programs for memories and devices: `heddle bench fuzz`.
  *
  *   fuzz_gen.c     a program from a seed: plain data
+ *   fuzz_print.c   shows it
  *   fuzz_world.c   the machine it runs on, and what goes wrong there
  *   fuzz_mix.c     what a task does to memory, for Heddle and for the oracle
  *   fuzz_kernel.c  the same as kernels; fuzz_opencl.c for OpenCL
@@ -224,7 +225,7 @@ struct fuzz_prog {
     size_t need_host;
 };
 
-/* --- memory of a run ------------------------------------------------------ */
+/* --- memory of a run ----------------------------------------------------- */
 
 struct fuzz_arena {
     unsigned char *block[64];
@@ -238,7 +239,7 @@ void *fuzz_alloc(struct fuzz_arena *a, size_t n, size_t bytes);
 void fuzz_arena_reset(struct fuzz_arena *a);
 void fuzz_arena_fini(struct fuzz_arena *a);
 
-/* --- one run ---------------------------------------------------------------- */
+/* --- one run ------------------------------------------------------------- */
 
 /* Counts what a context takes from the heap. */
 struct fuzz_memory {
@@ -272,13 +273,12 @@ struct fuzz_run {
     char why[320];
 };
 
-/* --- fuzz_gen.c ------------------------------------------------------------- */
+/* --- fuzz_gen.c ---------------------------------------------------------- */
 
 /* False: no memory. */
 bool fuzz_generate(struct fuzz_prog *p, struct fuzz_arena *a,
                    const struct fuzz_setup *s, enum fuzz_device device,
                    uint64_t seed);
-void fuzz_print(FILE *f, const struct fuzz_prog *p);
 bool fuzz_overlap(const struct fuzz_box *a, const struct fuzz_box *b,
                   unsigned ndim);
 struct fuzz_box fuzz_inside(const struct fuzz_box *abs,
@@ -294,7 +294,11 @@ static inline bool fuzz_chance(struct fuzz_prog *p, unsigned percent)
     return heddle_rng_below32(&p->rng, 100) < percent;
 }
 
-/* --- fuzz_world.c ----------------------------------------------------------- */
+/* --- fuzz_print.c --------------------------------------------------------- */
+
+void fuzz_print(FILE *f, const struct fuzz_prog *p);
+
+/* --- fuzz_world.c -------------------------------------------------------- */
 
 /* Before the program is drawn: device, workers, scheduler, machine. */
 void fuzz_world(struct fuzz_prog *p, const struct fuzz_setup *s,
@@ -305,7 +309,7 @@ void fuzz_world_sizes(struct fuzz_prog *p, const struct fuzz_setup *s);
 bool fuzz_find_scheds(struct fuzz_setup *s);
 heddle_status fuzz_open(struct fuzz_run *r);
 
-/* --- fuzz_mix.c ------------------------------------------------------------- */
+/* --- fuzz_mix.c ---------------------------------------------------------- */
 
 struct fuzz_mem {
     unsigned char *ptr;
@@ -331,15 +335,15 @@ void fuzz_scribble(const struct fuzz_mem *mem, unsigned n, uint64_t salt);
 void fuzz_mix_acquired(const struct fuzz_mem *mem, uint64_t salt);
 /* All elements, row by row, to or from memory without gaps. */
 void fuzz_pack(const struct fuzz_mem *mem, unsigned char *out);
-/* The hash of one operand, begun with h; and the value that index i of a written
- * operand gets: the contract of the OpenCL version. */
+/* The hash of one operand, begun with h; and the value that index i of a
+ * written operand gets: the contract of the OpenCL version. */
 uint64_t fuzz_fold(const struct fuzz_mem *mem, uint64_t h);
 uint64_t fuzz_value(uint64_t h, uint64_t op, uint64_t i);
 /* dst += src, element by element, as wrapping integers of the type's size. */
 void fuzz_sum(unsigned char *dst, const unsigned char *src, size_t bytes,
               size_t elem);
 
-/* --- fuzz_kernel.c ---------------------------------------------------------- */
+/* --- fuzz_kernel.c ------------------------------------------------------- */
 
 struct fuzz_arg {
     struct fuzz_task *task;
@@ -351,11 +355,11 @@ const heddle_kernel *fuzz_kernel(const struct fuzz_task *t,
 struct fuzz_task *fuzz_task_of(struct heddle_exec *x);
 extern const struct heddle_reduction heddle_fuzz_reduction;
 
-/* --- fuzz_opencl.c ---------------------------------------------------------- */
+/* --- fuzz_opencl.c ------------------------------------------------------- */
 
 heddle_status fuzz_opencl_run(struct heddle_exec *x);
 
-/* --- fuzz_live.c, fuzz_check.c ---------------------------------------------- */
+/* --- fuzz_live.c, fuzz_check.c ------------------------------------------- */
 
 /* Runs it; false and r->why when a call was refused that must not be. */
 bool fuzz_live(struct fuzz_run *r);

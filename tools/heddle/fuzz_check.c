@@ -66,7 +66,7 @@ static struct fuzz_mem spot_mem(const struct spot *s, enum heddle_mode mode)
         .mode = mode};
 }
 
-/* --- flags of elements ---------------------------------------------------------------- */
+/* --- flags of elements --------------------------------------------------- */
 
 /* All flags together; then those in `clear` go and those in `set` come. */
 static unsigned spot_flags(const struct spot *s, unsigned clear, unsigned set)
@@ -89,7 +89,7 @@ static unsigned spot_flags(const struct spot *s, unsigned clear, unsigned set)
     return all;
 }
 
-/* --- tasks ------------------------------------------------------------------------------- */
+/* --- tasks --------------------------------------------------------------- */
 
 /* What a task reads is marked for sure, or perhaps, or unknown. */
 static unsigned task_sees(struct check *c, const struct fuzz_task *t,
@@ -100,7 +100,8 @@ static unsigned task_sees(struct check *c, const struct fuzz_task *t,
     if (!c->p->config.has_faults)
         return 0;
     for (unsigned i = 0; i < t->nops; i++)
-        if (fuzz_reads(t->mode[i]) &&
+        /* A child reads what its parent overwrites: the mark is still there. */
+        if ((fuzz_reads(t->mode[i]) || (with_open && t->nchildren > 0)) &&
             (with_open || t->mode[i] != HEDDLE_COMMUTE))
             flags |= spot_flags(&s[i], 0, 0);
     return flags;
@@ -129,8 +130,8 @@ static void task_mix(struct check *c, const struct fuzz_task *t,
             continue;
         if (t->mode[i] == HEDDLE_REDUCE &&
             (spot_flags(&s[i], 0, 0) & FLAG_MAY) != 0)
-            spot_flags(&s[i], 0, FLAG_UNKNOWN); /* added to what is marked */
-        if (t->mode[i] == HEDDLE_W)             /* the mark goes */
+            spot_flags(&s[i], 0, FLAG_UNKNOWN | FLAG_MAY); /* as a whole */
+        if (t->mode[i] == HEDDLE_W)                        /* the mark goes */
             spot_flags(&s[i],
                        FLAG_UNKNOWN | FLAG_MUST | (is_whole ? FLAG_MAY : 0), 0);
         if (is_unknown)
@@ -267,7 +268,7 @@ static void check_launch(struct check *c, const struct fuzz_op *op)
                    heddle_status_name(st));
 }
 
-/* --- acquires ------------------------------------------------------------------------------ */
+/* --- acquires ------------------------------------------------------------ */
 
 static void check_bytes(struct check *c, const struct fuzz_op *op,
                         const struct spot *s)
@@ -322,7 +323,7 @@ static void check_acquire(struct check *c, struct fuzz_op *op)
     fuzz_mix_acquired(&m, op->salt);
 }
 
-/* --- the user's memory ------------------------------------------------------------------------ */
+/* --- the user's memory --------------------------------------------------- */
 
 static void check_user(struct check *c, int unit)
 {

@@ -79,7 +79,7 @@ static heddle_status run_device(struct heddle_exec *x)
     return run_task(x, true);
 }
 
-/* --- children -------------------------------------------------------------- */
+/* --- children ------------------------------------------------------------ */
 
 static heddle_status child_submit(struct heddle_exec *x, struct fuzz_task *c)
 {
@@ -122,7 +122,7 @@ static heddle_status run_nest(struct heddle_exec *x)
     return st;
 }
 
-/* --- the table ---------------------------------------------------------------- */
+/* --- the table ----------------------------------------------------------- */
 
 #define CORE(fn, bytes)                                                        \
     {                                                                          \
@@ -194,7 +194,7 @@ const heddle_kernel *fuzz_kernel(const struct fuzz_task *t,
     }
 }
 
-/* --- reductions ----------------------------------------------------------------- */
+/* --- reductions ---------------------------------------------------------- */
 
 static size_t layout_bytes(const struct heddle_layout *l)
 {

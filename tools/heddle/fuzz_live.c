@@ -38,7 +38,7 @@ static bool call_ok(struct fuzz_run *r, const char *what, heddle_status st)
     return false;
 }
 
-/* --- units ------------------------------------------------------------------------ */
+/* --- units --------------------------------------------------------------- */
 
 static bool live_root(struct fuzz_run *r, int i)
 {
@@ -90,7 +90,7 @@ static bool live_unit(struct fuzz_run *r, const struct fuzz_op *op)
                    : heddle_handle_set_reduction(u->h, &heddle_fuzz_reduction));
 }
 
-/* --- tasks ------------------------------------------------------------------------ */
+/* --- tasks --------------------------------------------------------------- */
 
 static void task_done(void *user, heddle_status st)
 {
@@ -220,7 +220,7 @@ static bool live_launch(struct fuzz_run *r, struct fuzz_op *op)
         heddle_graph_launch(op->graph->g, op->task->has_opts ? &l : NULL));
 }
 
-/* --- access from outside ------------------------------------------------------------ */
+/* --- access from outside ------------------------------------------------- */
 
 static bool live_acquire(struct fuzz_run *r, struct fuzz_op *op)
 {
@@ -285,7 +285,7 @@ static bool live_op(struct fuzz_run *r, struct fuzz_op *op)
     return false;
 }
 
-/* --- the end -------------------------------------------------------------------------- */
+/* --- the end ------------------------------------------------------------- */
 
 /* Every root that is left is looked at as a whole. */
 static void live_look(struct fuzz_run *r)
@@ -332,6 +332,8 @@ static void live_facts(struct fuzz_run *r)
     struct heddle_class_info c = {.size = sizeof(c)};
     struct heddle_ctx_stats s = {.size = sizeof(s)};
 
+    /* Without a wait the rest of the program is still to come. */
+    r->is_lost = r->prog->config.has_loss && !r->prog->config.ends_with_wait;
     for (unsigned i = 0; heddle_ctx_get_class(r->ctx, i, &c) == HEDDLE_OK; i++)
         r->is_lost = r->is_lost || c.is_lost;
     if (heddle_ctx_get_stats(r->ctx, &s) == HEDDLE_OK) {

@@ -2,8 +2,9 @@
 /*
  * fuzz_world: the machine a random program runs on, and what goes wrong there.
  *
- * Structure  before the program is drawn: devices, links, scheduler. Afterwards,
- *            when its largest task is known: sizes of memories, and faults.
+ * Structure  before the program is drawn: devices, links, scheduler.
+ *            Afterwards, when its largest task is known: sizes of memories,
+ *            and faults.
  */
 #include <stdarg.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@
 const char *const heddle_fuzz_devices[FUZZ_NDEVICES + 1] = {
     "cpu", "sim", "opencl", "disk", NULL};
 
-/* --- text ------------------------------------------------------------------------ */
+/* --- text ---------------------------------------------------------------- */
 
 struct text {
     char *at;
@@ -39,7 +40,7 @@ __attribute__((format(printf, 2, 3))) static void say(struct text *t,
     }
 }
 
-/* --- a machine --------------------------------------------------------------------- */
+/* --- a machine ----------------------------------------------------------- */
 
 static double rate(struct fuzz_prog *p)
 {
@@ -116,7 +117,7 @@ static void world_sim(struct fuzz_prog *p)
             latency(p) / 10);
 }
 
-/* --- before the program ------------------------------------------------------------- */
+/* --- before the program -------------------------------------------------- */
 
 static const char *any_sched(struct fuzz_prog *p)
 {
@@ -159,7 +160,7 @@ void fuzz_world(struct fuzz_prog *p, const struct fuzz_setup *s,
     }
 }
 
-/* --- afterwards ----------------------------------------------------------------------- */
+/* --- afterwards ---------------------------------------------------------- */
 
 static void sizes_device(struct fuzz_prog *p)
 {
@@ -241,7 +242,7 @@ void fuzz_world_sizes(struct fuzz_prog *p, const struct fuzz_setup *s)
         world_faults(p);
 }
 
-/* --- contexts ---------------------------------------------------------------------------- */
+/* --- contexts ------------------------------------------------------------ */
 
 static void *counted_alloc(void *user, size_t bytes, size_t align)
 {
