@@ -159,7 +159,7 @@ struct heddle_devs {
         notes; /* task -> classes it is barred from << 8 | tries */
     _Atomic uint32_t nnotes;
 
-    bool is_stopped; /* the log is closed */
+    _Atomic uint32_t is_stopped; /* the log is closed */
     struct heddle_thread thread;
     bool has_thread;
     bool is_stepping; /* virtual: inside of a step */
@@ -228,6 +228,9 @@ void heddle_dev_block(struct heddle_devs *d, bool is_blocked);
 void heddle_dev_lose(struct heddle_devs *d, unsigned cls);
 bool heddle_dev_is_barred(struct heddle_devs *d,
                           const struct heddle_sched_task *t, unsigned cls);
+/* The task is over: whatever it tried in vain is forgotten. */
+void heddle_dev_drop_note(struct heddle_devs *d,
+                          const struct heddle_sched_task *t);
 /* Fills the operands of a request. False: no memory. */
 bool heddle_dev_fill(struct dev_task *dt, unsigned node);
 heddle_status heddle_dev_fault_copy(void *user, unsigned from, unsigned to);

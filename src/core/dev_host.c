@@ -374,6 +374,7 @@ void heddle_dev_settle(struct worker *w, struct heddle_sched_task *t,
     t->link[1] = NULL;
     settle_uses(w, t);
     settle_sched(w, t, dt);
+    heddle_dev_drop_note(d, t);
     if (dt == NULL)
         return;
     if (!dt->is_settled) /* what children wrote is where they wrote it */

@@ -178,14 +178,15 @@ void heddle_dev_stop(heddle_ctx *ctx)
 
     if (d == NULL)
         return;
-    d->is_stopped = !d->has_thread;
-    if (!d->has_thread)
+    if (!d->has_thread) {
+        heddle_store_rel(&d->is_stopped, 1u);
         return;
+    }
     heddle_store_rel(&d->stops, 1u);
     heddle_dev_kick(d);
     if (heddle_thread_join(&d->thread) == HEDDLE_OK)
         d->has_thread = false;
-    d->is_stopped = true;
+    heddle_store_rel(&d->is_stopped, 1u);
 }
 
 /* --- virtual time ------------------------------------------------------------------- */

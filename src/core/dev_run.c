@@ -90,7 +90,8 @@ static bool note_put(struct heddle_devs *d, const struct heddle_sched_task *t,
     return st == HEDDLE_OK;
 }
 
-static void note_drop(struct heddle_devs *d, const struct heddle_sched_task *t)
+void heddle_dev_drop_note(struct heddle_devs *d,
+                          const struct heddle_sched_task *t)
 {
     if (heddle_load_acq(&d->nnotes) == 0)
         return;
@@ -199,7 +200,6 @@ static void dev_finish(struct dev_task *dt, heddle_status st)
                   ? (double)(dt->op.end_ns - dt->op.begin_ns)
                   : 0);
     dev_partials(dt);
-    note_drop(ctx->dev, dt->t);
     if (st != HEDDLE_ECANCELED || !s.is_skipped)
         heddle_store_rlx(&w->executed, heddle_load_rlx(&w->executed) + 1);
     next =

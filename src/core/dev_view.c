@@ -497,6 +497,25 @@ static uint64_t view_id(void *view, const struct heddle_sched_task *t)
     return x.id;
 }
 
+static bool view_is_idle(void *view)
+{
+    struct heddle_devs *d = view;
+    const heddle_ctx *ctx = d->ctx;
+
+    if (d->is_virtual) {
+        for (unsigned i = 0; i < d->nworkers; i++)
+            if (d->worker[i].ntasks != d->worker[i].nblocked)
+                return false;
+        return true;
+    }
+    /* Relaxed: a guess; who was missed asks again. */
+    for (unsigned i = 0; i < ctx->nworkers; i++)
+        if (heddle_load_rlx(&ctx->worker[i].is_busy) != 0)
+            return false;
+    return heddle_load_rlx(&d->running) == 0 &&
+           heddle_load_rlx(&d->nsupplied) == 0;
+}
+
 const struct heddle_sched_view heddle_dev_view = {
     .cost = view_cost,
     .fetch = view_fetch,
@@ -505,6 +524,7 @@ const struct heddle_sched_view heddle_dev_view = {
     .kernel = view_kernel,
     .id = view_id,
     .now_ns = heddle_dev_now_ns,
+    .is_idle = view_is_idle,
 };
 
 /* --- at submission ----------------------------------------------------------------- */

@@ -133,9 +133,13 @@ static void slow_give_back(struct heddle_exec *x, size_t scratch_bytes)
 /* All operands have memory: runtime-allocated data come into being here. */
 static heddle_status slow_touch(struct heddle_exec *x)
 {
-    for (unsigned i = 0; i < x->nops; i++)
-        if (x->mode[i] != HEDDLE_SCRATCH && heddle_unit_base(x->op[i]) == NULL)
+    for (unsigned i = 0; i < x->nops; i++) {
+        if (x->mode[i] == HEDDLE_SCRATCH ||
+            (x->mode[i] == HEDDLE_REDUCE && x->ctx->dev != NULL))
+            continue; /* private; the data may be elsewhere */
+        if (heddle_unit_base(x->op[i]) == NULL)
             return HEDDLE_ENOMEM;
+    }
     return HEDDLE_OK;
 }
 

@@ -385,9 +385,10 @@ static struct heddle_sched_task *pool_try(struct heddle_sched_pool *p,
 static struct heddle_sched_task *pool_rescue(struct heddle_sched_pool *p,
                                              unsigned cls)
 {
-    for (unsigned w = 0; w < p->win.copy.nworkers; w++)
-        if (p->win.worker[w].n != 0)
-            return NULL;
+    const struct heddle_sched_view *v = p->win.copy.view;
+
+    if (v->is_idle == NULL || !v->is_idle(p->win.copy.view_self))
+        return NULL;
     for (unsigned i = 0; i < p->nbuckets; i++) {
         struct heddle_sched_pool_bucket *b = p->bucket[i];
         const int bin = heddle_sched_pool_first(p, b);

@@ -81,6 +81,10 @@ struct heddle_sched_view {
     uint64_t (*id)(void *view, const struct heddle_sched_task *t);
     /* The context's clock: real or virtual. */
     uint64_t (*now_ns)(void *view);
+    /* Nobody runs anything now; tasks that were popped at most wait for others. May
+     * be NULL: not known. A policy that gives nobody anything then gives nobody
+     * anything for ever. */
+    bool (*is_idle)(void *view);
 };
 
 /* Read-only facts about the machine, valid until fini() returns. */
