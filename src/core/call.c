@@ -433,6 +433,8 @@ heddle_status heddle_submit_one(heddle_ctx *ctx, struct submission *s)
     heddle_deps_update(s->domain, acc, n, heddle_cell_ref(c));
     if (HEDDLE_UNLIKELY(heddle_trace_is_on(s->sub->lane, HEDDLE_TRACE_SUBMIT)))
         submit_trace(ctx, s, c, acc, n, m);
+    if (ctx->pool.has_aux && s->acc != NULL) /* a launch: the engine's own */
+        heddle_pool_chunk(&ctx->pool, c->self)->aux[c->self % HEDDLE_CHUNK] = 0;
     if (HEDDLE_UNLIKELY(ctx->dev != NULL))
         heddle_dev_submitted(ctx, s, c, acc, nops, m);
     heddle_submit_count(ctx, s);

@@ -232,7 +232,7 @@ struct worker {
     heddle_ctx *ctx;
     unsigned id;
     int pusher;
-    int cpu; /* -1: not bound */
+    int cpu;         /* -1: not bound */
     unsigned popper; /* with devices: who got the task from the scheduler */
     uint64_t popped_ns;
 

@@ -505,7 +505,9 @@ static void dev_used(void *user, unsigned node, int64_t delta, uint64_t used)
         .x = (uint64_t)(delta < 0 ? -delta : delta),
         .c = node};
 
-    if (node != 0 && heddle_load_acq(&d->is_stopped) == 0) /* those are the driver's; the host's come from any thread */
+    if (node != 0 &&
+        heddle_load_acq(&d->is_stopped) ==
+            0) /* those are the driver's; the host's come from any thread */
         heddle_trace_event(
             ctx->driver->lane, HEDDLE_TRACE_DATA,
             delta < 0 ? HEDDLE_LOG_MEM_FREE : HEDDLE_LOG_MEM_ALLOC, &e);

@@ -82,11 +82,13 @@ struct dev_task {
         unsigned tries;
     } raw[HEDDLE_KERNEL_OPERANDS];
     heddle_status raw_status;
-    bool is_out;                /* they are on their way back */    bool has_run;     /* its function was called */
-    bool has_scratch; /* the last private buffer */
-    bool is_settled;            /* the request holds nothing */    bool is_lent;       /* children had its operands: see dev_host.c */
-    _Atomic int status; /* on the host: why the data are not there */
-struct heddle_mem_op *more; /* more operands than fit */
+    bool is_out;                /* they are on their way back */
+    bool has_run;               /* its function was called */
+    bool has_scratch;           /* the last private buffer */
+    bool is_settled;            /* the request holds nothing */
+    bool is_lent;               /* children had its operands: see dev_host.c */
+    _Atomic int status;         /* on the host: why the data are not there */
+    struct heddle_mem_op *more; /* more operands than fit */
 };
 
 /* Tasks of one shape that may run on these classes only. */

@@ -469,8 +469,7 @@ heddle_status heddle_dev_return(struct heddle_exec *x)
     }
     heddle_store_rlx(&dt->status, (int)HEDDLE_OK);
     dt->is_settled = st != HEDDLE_OK;
-    if (dt->req.culprit != NULL &&
-        heddle_load_acq(&dt->req.culprit->mark) != 0)
+    if (dt->req.culprit != NULL && heddle_load_acq(&dt->req.culprit->mark) != 0)
         st = HEDDLE_OK; /* the child that failed says so */
     dt->is_lent = true;
     exec_written(x); /* it may write again */

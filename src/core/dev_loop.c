@@ -14,8 +14,9 @@
 
 #include "core/dev.h"
 
-enum {    SPIN_NS = 100000,      /* of looking all the time since something happened */
-    POLL_NS = 20000,       /* between looks while devices work */
+enum {
+    SPIN_NS = 100000,    /* of looking all the time since something happened */
+    POLL_NS = 20000,     /* between looks while devices work */
     IDLE_NS = 50000000,  /* longest sleep of the driver */
     HOME_TRIES = 16,     /* before data count as not to be brought home */
     NO_EVENT_NS = 50000, /* virtual time stands still: another thread's turn */
@@ -145,8 +146,9 @@ static void *dev_main(void *arg)
             heddle_returns_flush(&ctx->driver->returns);
             heddle_ctx_signal(ctx); /* perhaps that was the last task */
             was_busy = false;
-        }        is_busy = heddle_load_rlx(&d->running) != 0 ||
-                  !heddle_mem_is_idle(d->mem);
+        }
+        is_busy =
+            heddle_load_rlx(&d->running) != 0 || !heddle_mem_is_idle(d->mem);
         if (last == 0)
             last = heddle_clock_ns();
         /* Short operations follow each other: look again, but leave the core to

@@ -280,7 +280,7 @@ static void dev_end(struct dev_task *dt, heddle_status st)
         heddle_dev_lose(d, cls);
     if (dt->x.scope != NULL ||
         ((st != HEDDLE_EDEV || d->cls[cls].node == 0) &&
-                                st != HEDDLE_EDECLINED &&
+         st != HEDDLE_EDECLINED &&
          (note_get(d, dt->t) & NOTE_TRIES) >= dev_retries(dt))) {
         if (st == HEDDLE_EDEV && dt->s.message[0] == '\0')
             snprintf(dt->s.message, sizeof(dt->s.message),

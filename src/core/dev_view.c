@@ -424,8 +424,7 @@ static uint64_t task_classes(struct heddle_devs *d,
     double sure;
     unsigned v;
 
-    if ((ext == NULL ||
-         (ext->variant | ext->devices | ext->digits) == 0) &&
+    if ((ext == NULL || (ext->variant | ext->devices | ext->digits) == 0) &&
         heddle_load_acq(&d->nnotes) == 0 && !exec_has_alias(x))
         return UINT64_MAX;
     for (unsigned c = 0; c < d->ncls; c++)
@@ -607,35 +606,56 @@ heddle_status heddle_dev_check(heddle_ctx *ctx, const struct submission *s,
     return check_refuse(ctx, &x, &ext);
 }
 
+/*
+ * The tasks a new one waits for, as the scheduler knows them. Some may have ended
+ * by now, and then their cells hold something else: so what it remembers of each
+ * is kept beside the cells, where only this submitter looks.
+ */
+static unsigned submitted_preds(heddle_ctx *ctx, const struct submission *s,
+                                uint32_t m, struct heddle_sched_task *copy,
+                                struct heddle_sched_task **pred)
+{
+    unsigned n = 0;
+
+    for (uint32_t i = 0; i < m; i++) {
+        const uint32_t index = (uint32_t)s->sub->slab.cand[i];
+        const struct heddle_chunk *k = heddle_pool_chunk(&ctx->pool, index);
+
+        if (k->slab != &s->sub->slab || k->aux[index % HEDDLE_CHUNK] == 0)
+            continue; /* of another submitter, hidden, or unknown to it */
+        copy[n] =
+            (struct heddle_sched_task){.aux = k->aux[index % HEDDLE_CHUNK]};
+        pred[n] = &copy[n];
+        n++;
+    }
+    return n;
+}
+
+static void submitted_tell(heddle_ctx *ctx, const struct submission *s,
+                           struct heddle_cell *c, uint32_t m)
+{
+    struct heddle_sched_task copy[32], *pred[32];
+    struct heddle_chunk *k = heddle_pool_chunk(&ctx->pool, c->self);
+
+    if (m > 32)
+        m = 32; /* ranks are a little less good then */
+    ctx->sched->submitted(ctx->sched_self, &c->sched, pred,
+                          submitted_preds(ctx, s, m, copy, pred));
+    k->aux[c->self % HEDDLE_CHUNK] = c->aux;
+}
+
 void heddle_dev_submitted(heddle_ctx *ctx, struct submission *s,
                           struct heddle_cell *c,
                           const struct heddle_access *acc, unsigned nops,
                           uint32_t m)
 {
-    struct heddle_sched_task *local[32], **pred = local;
     struct heddle_devs *d = ctx->dev;
-    uint32_t n = 0;
 
     if (d->has_budget && s->scope == NULL && s->acc == NULL)
         for (unsigned i = 0; i < nops; i++)
             if (acc[i].mode <= HEDDLE_COMMUTE)
                 heddle_mem_will_use(d->mem, acc[i].unit, c->id, &c->sched,
                                     acc[i].mode);
-    if (ctx->sched->submitted == NULL || s->acc != NULL)
-        return;
-    if (m > 32)
-        pred = heddle_zalloc(&ctx->alloc, m, sizeof(*pred));
-    for (uint32_t i = 0; i < m && pred != NULL; i++) {
-        const uint32_t index = (uint32_t)s->sub->slab.cand[i];
-        struct heddle_cell *p = heddle_pool_cell(&ctx->pool, index);
-
-        /* Of this submitter, so it is not recycled now; and no hidden one. */
-        if (heddle_pool_chunk(&ctx->pool, index)->slab == &s->sub->slab &&
-            p->kinfo->kernel->size != 0)
-            pred[n++] = &p->sched;
-    }
-    ctx->sched->submitted(ctx->sched_self, &c->sched,
-                          pred != NULL ? pred : local, n);
-    if (pred != local)
-        heddle_free(&ctx->alloc, pred, m * sizeof(*pred));
+    if (ctx->sched->submitted != NULL && s->acc == NULL)
+        submitted_tell(ctx, s, c, m);
 }

@@ -83,6 +83,8 @@ heddle_status heddle_submit_hidden(heddle_ctx *ctx, struct submission *s,
         heddle_dep_write(acc.dep, heddle_cell_ref(c));
     if (cell_out != NULL)
         *cell_out = c;
+    if (ctx->pool.has_aux) /* no scheduler knows it */
+        heddle_pool_chunk(&ctx->pool, c->self)->aux[c->self % HEDDLE_CHUNK] = 0;
     heddle_submit_count(ctx, s);
     /* A notice waits for its event, which pushes it. */
     if (s->kinfo != &ctx->notice && (m == 0 || heddle_deps_link(slab, c, m)))

@@ -33,8 +33,8 @@ struct mem_copy {
     struct mem_copy *prev, *next; /* of the node, least recently used first */
     double next_order;   /* heddle_copy_next_use(), as of use_epoch == */
     uint64_t next_epoch; /* this */
-    bool is_home;   /* the unit's memory on the host: never freed here */
-    bool is_doomed; /* goes when the last pin does */
+    bool is_home;        /* the unit's memory on the host: never freed here */
+    bool is_doomed;      /* goes when the last pin does */
 };
 
 struct heddle_where {
@@ -45,22 +45,23 @@ struct heddle_where {
     struct heddle_where *away_prev, *away_next; /* not valid on the host */
     bool is_listed_away;
     bool is_zero; /* never written and without memory: all zeros */
-    bool wont_use;    unsigned nwriters; /* requests that write it and have not ended */
-    bool is_going;  /* its release has run: nobody waits for its data */
-    bool is_frozen; /* its handle is being freed: nothing moves any more */
-    uint64_t pinned; /* nodes where the user wants it to stay */
+    bool wont_use;
+    unsigned nwriters; /* requests that write it and have not ended */
+    bool is_going;     /* its release has run: nobody waits for its data */
+    bool is_frozen;    /* its handle is being freed: nothing moves any more */
+    uint64_t pinned;   /* nodes where the user wants it to stay */
     struct heddle_layout compact;
     struct heddle_runs runs;
     /* Tasks that will use it, in order of submission. */
     struct mem_use {
         uint64_t task;
         const void *tag;
-        double order; /* NAN: not asked yet */
+        double order;   /* NAN: not asked yet */
         uint64_t nodes; /* where it will be */
         bool writes;
-    } *use;
+    } * use;
     uint32_t use_head, use_n, use_cap;
-    uint64_t use_epoch; /* grows when the list changes */
+    uint64_t use_epoch;    /* grows when the list changes */
     struct mem_copy *at[]; /* per node */
 };
 

@@ -70,11 +70,11 @@ struct heddle_mem_req {
     struct heddle_mem_op local[HEDDLE_MEM_OPERANDS];
     unsigned nprivate; /* buffers of its own: scratch, partial results */
     size_t private_bytes[HEDDLE_MEM_OPERANDS + 1];
-    uint64_t task;  /* id, for next uses and the log; 0: none */
-    bool is_forced; /* over the budget rather than wait: see memory.md */
-    bool keeps;     /* another copy of what it updates must exist */
+    uint64_t task;   /* id, for next uses and the log; 0: none */
+    bool is_forced;  /* over the budget rather than wait: see memory.md */
+    bool keeps;      /* another copy of what it updates must exist */
     bool is_writing; /* the module's: counted in nwriters */
-    bool is_last;   /* the unit goes: waits for every transfer of it, and none
+    bool is_last;    /* the unit goes: waits for every transfer of it, and none
                        begins afterwards */
     /* Called once, by the mover, without a lock: HEDDLE_OK, or why not; then the
      * request holds nothing and needs no end. */

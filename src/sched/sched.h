@@ -131,9 +131,8 @@ struct heddle_sched_ops {
     bool knows_classes;
 
     /* Optional, called only when there are classes. The task was submitted: it
-     * will be pushed after the tasks `pred` (those of its predecessors that may
-     * still run; pointers are good for the time of the call, `aux` of each is as
-     * the policy left it unless that task has ended). One caller at a time per
+     * will be pushed after the tasks `pred`: those of its predecessors that may
+     * still run; only `aux` of each counts, as the policy left it in submitted(). One caller at a time per
      * submitting thread; the policy locks. */
     void (*submitted)(void *self, struct heddle_sched_task *t,
                       struct heddle_sched_task *const *pred, unsigned npred);

@@ -35,6 +35,7 @@ static void chunk_free(struct heddle_pool *p, struct heddle_chunk *k)
 {
     heddle_free(&p->alloc, k->cell, HEDDLE_CHUNK * sizeof(*k->cell));
     heddle_free(&p->alloc, k->id, HEDDLE_CHUNK * sizeof(*k->id));
+    heddle_free(&p->alloc, k->aux, HEDDLE_CHUNK * sizeof(*k->aux));
     heddle_free(&p->alloc, k, sizeof(*k));
 }
 
@@ -97,9 +98,12 @@ heddle_status heddle_slab_grow(struct heddle_slab *s)
                                     HEDDLE_CHUNK * sizeof(*k->cell));
     if (p->has_ids)
         k->id = heddle_zalloc(&p->alloc, HEDDLE_CHUNK, sizeof(*k->id));
+    if (p->has_aux)
+        k->aux = heddle_zalloc(&p->alloc, HEDDLE_CHUNK, sizeof(*k->aux));
     k->slab = s;
     heddle_spin_lock(&p->lock);
-    if (k->cell != NULL && (k->id != NULL || !p->has_ids))
+    if (k->cell != NULL && (k->id != NULL || !p->has_ids) &&
+        (k->aux != NULL || !p->has_aux))
         st = pool_grow(p);
     if (st != HEDDLE_OK) {
         heddle_spin_unlock(&p->lock);

@@ -109,6 +109,7 @@ struct heddle_chunk {
     uint32_t gen[HEDDLE_CHUNK];
     uint32_t next[HEDDLE_CHUNK]; /* free list; further cells of a task in use */
     uint64_t *id;                /* of the tasks, for the log; or NULL */
+    uint32_t *aux;               /* the scheduler's; or NULL */
 };
 
 /* All cells of one context. */
@@ -118,6 +119,7 @@ struct heddle_pool {
     struct heddle_spin lock;               /* guards growth */
     uint32_t nchunks, cap;
     bool has_ids; /* chunks keep the ids of tasks: the log wants edges */
+    bool has_aux; /* and what the scheduler remembers of them */
     struct heddle_chunk **old[32]; /* outgrown tables: readers may hold them */
     unsigned nold;
     uint32_t nslabs;

@@ -498,8 +498,8 @@ struct prog *prog_generate(uint64_t seed, struct oracle **o_out)
     gen_config(p);
     if (getenv("HEDDLE_VIRTUAL") != NULL) {
         p->config.is_virtual = true;
-        p->config.checks = false;  /* that is for the host's memory */
-        p->config.nworkers = 1;    /* gangs of virtual cores have one member */
+        p->config.checks = false; /* that is for the host's memory */
+        p->config.nworkers = 1;   /* gangs of virtual cores have one member */
     }
     if (getenv("HEDDLE_OPS") != NULL)
         p->config.nops = (unsigned)strtoul(getenv("HEDDLE_OPS"), NULL, 0);

@@ -452,8 +452,8 @@ static void live_message(void *user, enum heddle_severity severity,
 static void live_machine(const struct prog *p, struct heddle_ctx_opts *o,
                          char *path)
 {
-    static const char *const sched[] = {"heft", "prio", "eager", "dual",
-                                        "multiprio", "heteroprio"};
+    static const char *const sched[] = {"heft", "prio",      "eager",
+                                        "dual", "multiprio", "heteroprio"};
     const uint64_t r = prog_mix(p->seed);
     const unsigned ngpus = (unsigned)(r % 4);
     const int fd = mkstemp(path);
