@@ -418,6 +418,8 @@ void heddle_dev_announce(heddle_ctx *ctx, struct heddle_sched_task *t);
 struct heddle_sched_task *heddle_dev_pop(struct worker *w);
 /* Tasks are on devices, or data on their way. */
 bool heddle_dev_is_busy(heddle_ctx *ctx);
+/* Failed runs of a task so far, on devices. */
+unsigned heddle_dev_tries(const struct heddle_exec *x);
 /* Does what an advice says; arg as in heddle_handle_advise(). */
 void heddle_dev_advise(heddle_ctx *ctx, heddle_handle *h, uintptr_t arg);
 /* Virtual time: the loop of every wait, and one step of it. */

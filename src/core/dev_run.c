@@ -101,6 +101,15 @@ void heddle_dev_drop_note(struct heddle_devs *d,
     heddle_spin_unlock(&d->note_lock);
 }
 
+unsigned heddle_dev_tries(const struct heddle_exec *x)
+{
+    const struct heddle_sched_task *t =
+        x->cell != NULL ? &x->cell->sched
+                        : (struct heddle_sched_task *)(void *)x->node;
+
+    return t == NULL ? 0 : (unsigned)(note_get(x->ctx->dev, t) & NOTE_TRIES);
+}
+
 bool heddle_dev_is_barred(struct heddle_devs *d,
                           const struct heddle_sched_task *t, unsigned cls)
 {

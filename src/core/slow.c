@@ -306,6 +306,8 @@ static heddle_status slow_try_variants(struct heddle_exec *x,
 {
     const unsigned n = x->kinfo->nvariants;
     unsigned retries = ext == NULL ? 0 : ext->retries;
+    const unsigned spent =
+        retries != 0 && x->ctx->dev != NULL ? heddle_dev_tries(x) : 0;
     const unsigned only = ext == NULL ? 0 : ext->variant;
     unsigned v = only != 0 ? only - 1u : slow_next_variant(x, ext, n - 1);
     uint32_t declined = 0;
@@ -316,6 +318,7 @@ static heddle_status slow_try_variants(struct heddle_exec *x,
                  "no variant of it runs on a core");
         return HEDDLE_ENOVARIANT;
     }
+    retries -= spent < retries ? spent : retries; /* elsewhere */
     if (retries > 0)
         HEDDLE_TRY(slow_backup(x));
     for (;;) {
