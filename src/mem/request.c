@@ -198,15 +198,29 @@ static void op_keep(struct heddle_mem *m, struct heddle_mem_req *req,
         op_wait(m, req, x);
 }
 
+/* The end of a handle is ordered with the tasks on it and no others. So it leaves
+ * its neighbours alone; and when one of those is being written, what is away here
+ * is void already. */
+static void op_last(struct heddle_mem *m, struct heddle_mem_req *req,
+                    struct heddle_mem_op *op)
+{
+    for (unsigned i = 0; i < m->nnodes; i++)
+        (void)op_wait_all(m, req, op->copy->where->at[i]);
+    if (mode_reads(op->mode) && !heddle_where_is_written(op->copy->where))
+        op_fetch(m, req, op);
+}
+
 static void op_supply(struct heddle_mem *m, struct heddle_mem_req *req,
                       struct heddle_mem_op *op)
 {
     const uint32_t n = heddle_unit_noverlaps(op->unit);
-    bool waits = op_root(m, req, op->unit);
+    bool waits;
 
-    for (unsigned i = 0; i < m->nnodes && req->is_last; i++)
-        (void)op_wait_all(m, req, op->copy->where->at[i]);
-
+    if (req->is_last) {
+        op_last(m, req, op);
+        return;
+    }
+    waits = op_root(m, req, op->unit);
     for (uint32_t i = 0; i < n && heddle_load_rlx(&op->unit->root->naway) > 0;
          i++)
         waits = op_neighbour(m, req, op, op->unit->overlap[i]) || waits;
