@@ -162,7 +162,8 @@ TEST(anchors_hold)
 /* The mixed bound is a linear program: machine of double speed, half the time. */
 TEST(scaling_times_scales_bounds)
 {
-    struct heddle_bound_limits l = {.size = sizeof(l), .gap = 1e-4};
+    struct heddle_bound_limits l = {
+        .size = sizeof(l), .gap = 1e-4, .time_ns = UINT64_MAX};
     struct heddle_bound_result a = {.size = sizeof(a)}, b = {.size = sizeof(b)};
     struct sample s, t;
     double slow[8];

@@ -321,6 +321,16 @@ static heddle_status dev_open_virtual(struct heddle_devs *d,
                      NULL, i == 0 ? HEDDLE_MEM_NO_LIMIT : budget);
     }
     HEDDLE_TRY(dev_open_classes(d, o, why, cap));
+    for (unsigned i = 0; i < d->ncls; i++) {
+        const unsigned node = d->cls[i].node;
+
+        if (node != 0 && (heddle_plat_find_link(d->plat, 0, node) < 0 ||
+                          heddle_plat_find_link(d->plat, node, 0) < 0))
+            return dev_refuse(HEDDLE_EFORMAT, why, cap,
+                              "%.100s: memory %s needs links from and to the "
+                              "host",
+                              o->machine, d->node_name[node]);
+    }
     if (d->ncls == 0)
         return dev_refuse(HEDDLE_EDEV, why, cap,
                           "none of the classes of %s is wanted", o->machine);

@@ -339,13 +339,15 @@ static int nearest_source(const struct heddle_devs *d, uint64_t valid,
 static double link_ns(struct heddle_devs *d, unsigned from, unsigned to,
                       uint64_t bytes)
 {
-    double ns;
+    if (d->is_virtual &&
+        heddle_load_rlx(&d->ctx->driver->self) == (uintptr_t)pthread_self())
+        return heddle_sim_copy_ns(d->sim, from, to, bytes);
+    if (d->is_virtual) { /* the queues of links are the driver's */
+        const int link = heddle_plat_find_link(d->plat, from, to);
 
-    if (d->is_virtual) {
-        ns = heddle_sim_copy_ns(d->sim, from, to, bytes);
-        return isinf(ns) ? heddle_sim_copy_ns(d->sim, from, 0, bytes) +
-                               heddle_sim_copy_ns(d->sim, 0, to, bytes)
-                         : ns;
+        return link < 0 ? link_ns(d, from, 0, bytes) + link_ns(d, 0, to, bytes)
+                        : d->plat->link[link].latency_ns +
+                              (double)bytes / d->plat->link[link].bytes_per_ns;
     }
     if (from != 0 && to != 0)
         return link_ns(d, from, 0, bytes) + link_ns(d, 0, to, bytes);

@@ -17,6 +17,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/atomic.h"
 #include "drive/sim_world.h"
 
 /* Fake addresses are no address of any process: to touch one is a fault. */
@@ -111,7 +112,7 @@ void heddle_sim_destroy(struct heddle_sim *s)
 
 uint64_t heddle_sim_now(const struct heddle_sim *s)
 {
-    return s->now;
+    return heddle_load_rlx(&s->now);
 }
 
 static bool fault_hits(const struct heddle_sim *s, enum heddle_fault_kind kind,

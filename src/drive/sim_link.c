@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/atomic.h"
 #include "drive/sim_world.h"
 
 /* Rates of all flows of a bus by progressive filling: as long as some flow wants
@@ -52,12 +53,13 @@ static void flow_set_rate(struct heddle_sim *s, struct sim_job *j, double rate)
 {
     if (j->pos != SIM_NO_EVENT && j->rate == rate)
         return;
-    j->left -= j->rate * (double)(s->now - j->since);
+    j->left -= j->rate * (double)(heddle_load_rlx(&s->now) - j->since);
     if (j->left < 0)
         j->left = 0;
-    j->since = s->now;
+    j->since = heddle_load_rlx(&s->now);
     j->rate = rate;
-    sim_heap_put(&s->heap, j, sim_plus(s->now, sim_ns(j->left / rate)));
+    sim_heap_put(&s->heap, j,
+                 sim_plus(heddle_load_rlx(&s->now), sim_ns(j->left / rate)));
 }
 
 /* b->link has room for the flows and, behind them, for their rates. */
@@ -100,7 +102,7 @@ void heddle_sim_link_flow(struct heddle_sim *s, struct sim_job *j)
     j->state = SIM_FLOWING;
     j->left = (double)j->bytes * sim_slowness(s, j);
     j->rate = 0;
-    j->since = s->now;
+    j->since = heddle_load_rlx(&s->now);
     bus_add(s, (unsigned)s->plat->link[j->link].bus, (unsigned)j->link);
 }
 
@@ -118,13 +120,14 @@ static void link_next(struct heddle_sim *s, unsigned link)
         l->tail = NULL;
     l->queued_ns -= j->estimate;
     l->cur = j;
-    j->begin = s->now;
+    j->begin = heddle_load_rlx(&s->now);
     if (p->bus < 0) {
         const double ns = p->latency_ns + (double)j->bytes / p->bytes_per_ns;
 
         j->state = SIM_FLOWING;
         sim_heap_put(&s->heap, j,
-                     sim_plus(s->now, sim_ns(ns * sim_slowness(s, j))));
+                     sim_plus(heddle_load_rlx(&s->now),
+                              sim_ns(ns * sim_slowness(s, j))));
         return;
     }
     latency = sim_ns(p->latency_ns * sim_slowness(s, j));
@@ -133,7 +136,7 @@ static void link_next(struct heddle_sim *s, unsigned link)
         return;
     }
     j->state = SIM_LATENT;
-    sim_heap_put(&s->heap, j, sim_plus(s->now, latency));
+    sim_heap_put(&s->heap, j, sim_plus(heddle_load_rlx(&s->now), latency));
 }
 
 /* The link's copy has ended or is given up. */
@@ -142,7 +145,7 @@ void heddle_sim_link_leave(struct heddle_sim *s, struct sim_job *j)
     const int bus = s->plat->link[j->link].bus;
     struct sim_link *l = &s->link[j->link];
 
-    l->busy_ns += s->now - j->begin;
+    l->busy_ns += heddle_load_rlx(&s->now) - j->begin;
     l->cur = NULL;
     if (bus >= 0 && j->state == SIM_FLOWING)
         bus_remove(s, (unsigned)bus, (unsigned)j->link);
@@ -211,7 +214,8 @@ static double link_wait_ns(const struct heddle_sim *s, unsigned link)
     double ns = (double)l->queued_ns;
 
     if (l->cur != NULL && l->cur->pos != SIM_NO_EVENT)
-        ns += (double)(s->heap.event[l->cur->pos].time - s->now);
+        ns += (double)(s->heap.event[l->cur->pos].time -
+                       heddle_load_rlx(&s->now));
     if (l->cur != NULL && l->cur->state == SIM_LATENT)
         ns += (double)l->cur->bytes / link_rate(s, link);
     return ns;
@@ -244,7 +248,7 @@ void heddle_sim_link_use(const struct heddle_sim *s, unsigned link,
 
     *busy_ns_out = l->busy_ns;
     if (l->cur != NULL)
-        *busy_ns_out += s->now - l->cur->begin;
+        *busy_ns_out += heddle_load_rlx(&s->now) - l->cur->begin;
     *bytes_out = l->bytes;
 }
 

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/atomic.h"
 #include "drive/sim_world.h"
 
 /* Nothing in flight was given before `number`. */
@@ -40,8 +41,9 @@ static void kernel_start(struct heddle_sim *s, struct sim_job *j)
     uint64_t end;
 
     j->state = SIM_RUNNING;
-    j->begin = s->now;
-    end = sim_plus(s->now, sim_ns(j->ns * sim_slowness(s, j)));
+    j->begin = heddle_load_rlx(&s->now);
+    end =
+        sim_plus(heddle_load_rlx(&s->now), sim_ns(j->ns * sim_slowness(s, j)));
     if (s->executes && j->run != NULL && j->st == HEDDLE_OK) {
         heddle_status st;
 
@@ -50,8 +52,8 @@ static void kernel_start(struct heddle_sim *s, struct sim_job *j)
         j->is_in_run = false;
         if (j->st == HEDDLE_OK)
             j->st = st; /* else the device was lost meanwhile */
-        if (end < s->now || j->state == SIM_DYING)
-            end = s->now;
+        if (end < heddle_load_rlx(&s->now) || j->state == SIM_DYING)
+            end = heddle_load_rlx(&s->now);
     }
     sim_heap_put(&s->heap, j, end);
 }
@@ -63,8 +65,8 @@ static void copy_start(struct heddle_sim *s, struct sim_job *j)
         return;
     }
     j->state = SIM_RUNNING;
-    j->begin = s->now;
-    sim_heap_put(&s->heap, j, s->now);
+    j->begin = heddle_load_rlx(&s->now);
+    sim_heap_put(&s->heap, j, heddle_load_rlx(&s->now));
 }
 
 static void stream_advance(struct heddle_sim *s, unsigned cls, unsigned stream)
@@ -211,7 +213,7 @@ static void op_end(struct heddle_sim *s, struct heddle_op *op, uint64_t begin,
                    heddle_status st)
 {
     op->begin_ns = begin;
-    op->end_ns = s->now;
+    op->end_ns = heddle_load_rlx(&s->now);
     op->priv[0] = NULL;
     s->nflying--;
     op->done(op, st);
@@ -274,7 +276,7 @@ static void spare_step(struct heddle_sim *s)
     struct heddle_op *op = s->spare;
 
     s->spare = op->next;
-    s->now = op->end_ns;
+    heddle_store_rlx(&s->now, op->end_ns);
     op_end(s, op, op->begin_ns, HEDDLE_OK);
 }
 
@@ -293,7 +295,7 @@ bool heddle_sim_step(struct heddle_sim *s)
     if (s->heap.n == 0)
         return false;
     time = s->heap.event[0].time;
-    s->now = time;
+    heddle_store_rlx(&s->now, time);
     while (s->heap.n > 0 && s->heap.event[0].time == time &&
            s->heap.event[0].seq < seq)
         event_handle(s, s->heap.event[0].job);
@@ -302,7 +304,7 @@ bool heddle_sim_step(struct heddle_sim *s)
 
 void heddle_sim_after(struct heddle_sim *s, double ns, struct heddle_op *op)
 {
-    const uint64_t end = sim_plus(s->now, sim_ns(ns));
+    const uint64_t end = sim_plus(heddle_load_rlx(&s->now), sim_ns(ns));
     struct sim_job *j = sim_job_get(&s->heap, SIM_AFTER);
     struct heddle_op **at = &s->spare;
 
@@ -310,13 +312,13 @@ void heddle_sim_after(struct heddle_sim *s, double ns, struct heddle_op *op)
     if (j != NULL) {
         j->state = SIM_RUNNING;
         j->op = op;
-        j->begin = s->now;
+        j->begin = heddle_load_rlx(&s->now);
         op->priv[0] = j;
         sim_heap_put(&s->heap, j, end);
         return;
     }
     /* No memory: the operation itself goes into a list. */
-    op->begin_ns = s->now;
+    op->begin_ns = heddle_load_rlx(&s->now);
     op->end_ns = end;
     op->priv[0] = op;
     while (*at != NULL && (*at)->end_ns <= end)
@@ -353,11 +355,11 @@ static void job_lose(struct heddle_sim *s, struct sim_job *j)
     if (state == SIM_LATENT || (state == SIM_FLOWING && j->link >= 0))
         heddle_sim_link_leave(s, j);
     if (state == SIM_QUEUED || state == SIM_LINED)
-        j->begin = s->now;
+        j->begin = heddle_load_rlx(&s->now);
     j->state = SIM_DYING;
     j->st = HEDDLE_EDEV;
     if (!j->is_in_run)
-        sim_heap_put(&s->heap, j, s->now);
+        sim_heap_put(&s->heap, j, heddle_load_rlx(&s->now));
 }
 
 void heddle_sim_lose(struct heddle_sim *s, unsigned cls)
