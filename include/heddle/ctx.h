@@ -76,7 +76,7 @@ struct heddle_ctx_opts {
                                    memories of their own; default off */
     const char *faults; /* what shall go wrong, as `fault` lines of a machine
                            file with ';' between them */
-    const char *plan;   /* for the scheduler replay: a log or placement file */
+    const char *plan;   /* for the scheduler replay: a placement file */
     bool ignore_env;    /* take nothing from the environment */
 };
 

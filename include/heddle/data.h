@@ -185,7 +185,7 @@ HEDDLE_API heddle_status heddle_handle_restore(heddle_handle *h);
 enum heddle_advice {
     HEDDLE_PREFETCH = 1, /* will be needed in that memory */
     HEDDLE_WONT_USE,     /* not needed for long: the first to be evicted */
-    HEDDLE_EVICT,        /* bring it home and free the copies on devices */
+    HEDDLE_EVICT,        /* bring it home; its copies on devices go first */
     HEDDLE_PIN,          /* never evict it from that memory */
     HEDDLE_UNPIN
 };

@@ -83,7 +83,7 @@ enum env_kind {
     X("HEDDLE_EXECUTE", ENV_SWITCH, execute,                                   \
       "in virtual time, call the functions as well; default off")              \
     X("HEDDLE_FAULTS", ENV_WORD, faults,                                       \
-      "what shall go wrong in virtual time, see heddle(7)")                    \
+      "what shall go wrong on purpose, see heddle(7)")                         \
     X("HEDDLE_PLAN", ENV_WORD, plan,                                           \
       "placement file for the scheduler replay")                               \
     X("HEDDLE_WATCHDOG_MS", ENV_COUNT, watchdog_ms,                            \

@@ -28,13 +28,13 @@
 #include "sched/plan.h"
 
 enum {
-    PLAN_TRIALS = 16,   /* list schedules of a window, at most */
-    PLAN_LARGE = 16384, /* a window that no cache holds: half as many */
-    PLAN_CREDIT = 20,   /* visits earned with each task */
-    PLAN_LEAST = 8,     /* tasks that are worth a plan */
-    PLAN_WAIT = 512,    /* ends after which unknown costs are no excuse */
-    PLAN_EXTRA = 6,     /* trials when the costs have changed ... */
-    PLAN_EXTRAS = 8,    /* ... so many times */
+    PLAN_TRIALS = 16,  /* list schedules of a window, at most */
+    PLAN_LARGE = 4000, /* a window that is long enough for a quarter of them */
+    PLAN_CREDIT = 20,  /* visits earned with each task */
+    PLAN_LEAST = 8,    /* tasks that are worth a plan */
+    PLAN_WAIT = 512,   /* ends after which unknown costs are no excuse */
+    PLAN_EXTRA = 6,    /* trials when the costs have changed ... */
+    PLAN_EXTRAS = 8,   /* ... so many times */
 };
 
 struct plan {
@@ -330,7 +330,7 @@ static void plan_maybe(struct plan *p, double now)
         w->copy.ntypes > HEDDLE_PLAN_TYPES || w->copy.ntypes < 2)
         return;
     trials = p->credit / w->nlive;
-    most = w->nlive > PLAN_LARGE ? PLAN_TRIALS / 2 : PLAN_TRIALS;
+    most = w->nlive > PLAN_LARGE ? PLAN_TRIALS / 4 : PLAN_TRIALS;
     if (trials >= 3 && plan_knows(p))
         plan_now(p, now, (unsigned)(trials < most ? trials : most));
 }

@@ -102,7 +102,7 @@ struct heddle_sched_env {
     const unsigned *class_of; /* worker -> class */
     const struct heddle_sched_view *view;
     void *view_self;  /* the first argument of its functions */
-    const char *plan; /* replay: a log or a placement file; or NULL */
+    const char *plan; /* replay: a placement file; or NULL */
 };
 
 struct heddle_sched_ops {
