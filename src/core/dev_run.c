@@ -418,7 +418,7 @@ static heddle_run_fn dev_function(struct dev_task *dt)
     return NULL;
 }
 
-static void dev_start_next(struct heddle_devs *d, struct dev_worker *dw);
+static void dev_start_next(struct dev_worker *dw);
 
 static void launch_done(struct heddle_op *op, heddle_status st)
 {
@@ -436,7 +436,7 @@ static void launch_done(struct heddle_op *op, heddle_status st)
     else
         dev_end(dt, st);
     if (d->is_virtual)
-        dev_start_next(d, dw);
+        dev_start_next(dw);
 }
 
 /* On a core whose task waits for its children: at once, beside the stream. */
@@ -482,7 +482,7 @@ static void launch_now(struct dev_task *dt)
 }
 
 /* Virtual time: a worker runs one task, and those that wait for children. */
-static void dev_start_next(struct heddle_devs *d, struct dev_worker *dw)
+static void dev_start_next(struct dev_worker *dw)
 {
     while (dw->queue != NULL && dw->nrunning == dw->nblocked) {
         struct dev_task *dt = dw->queue;
@@ -491,7 +491,6 @@ static void dev_start_next(struct heddle_devs *d, struct dev_worker *dw)
         dw->nrunning++;
         launch_now(dt);
     }
-    (void)d;
 }
 
 static void dev_launch(struct dev_task *dt)
@@ -509,7 +508,7 @@ static void dev_launch(struct dev_task *dt)
     else
         dw->queue_last->next = dt;
     dw->queue_last = dt;
-    dev_start_next(d, dw);
+    dev_start_next(dw);
 }
 
 void heddle_dev_block(struct heddle_devs *d, bool is_blocked)
@@ -529,7 +528,7 @@ void heddle_dev_block(struct heddle_devs *d, bool is_blocked)
         return;
     if (is_blocked) {
         dt->worker->nblocked++;
-        dev_start_next(d, dt->worker);
+        dev_start_next(dt->worker);
     } else {
         dt->worker->nblocked--;
     }

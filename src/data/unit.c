@@ -384,6 +384,9 @@ heddle_handle *heddle_unit_destroy(heddle_handle *h)
     const struct heddle_allocator a = h->alloc;
     struct heddle_registry *reg = h->reg;
 
+    if (heddle_load_acq(&h->where) != NULL && reg != NULL &&
+        reg->forget != NULL)
+        reg->forget(reg->owner, h);
     if (is_view && reg != NULL && !h->is_ghost &&
         heddle_load_acq(&h->mark) != 0) {
         h->is_ghost = true;
@@ -408,9 +411,6 @@ heddle_handle *heddle_unit_destroy(heddle_handle *h)
         unit_unlink(h);
         heddle_grid_remove(h);
     }
-    if (heddle_load_acq(&h->where) != NULL && reg != NULL &&
-        reg->forget != NULL)
-        reg->forget(reg->owner, h);
     heddle_grid_destroy(h);
     heddle_partial_drop(h);
     if (!is_view && h->owns_memory) {
