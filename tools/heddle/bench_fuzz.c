@@ -87,7 +87,7 @@ struct fuzz {
     struct fuzz_total total;
     struct fuzz_prog *prog;
     struct fuzz_arena arena;
-    char folder[64];
+    char folder[480];
 
     struct heddle_thread watch;
     _Atomic uint64_t began_ns; /* of the present run; 0: none */
@@ -151,8 +151,10 @@ enum { WATCH_MS = 100 };
 
 static void remove_folder(const struct fuzz *f)
 {
-    char path[128];
+    char path[512];
 
+    if (f->folder[0] == '\0')
+        return;
     snprintf(path, sizeof(path), "%s/fuzz.machine", f->folder);
     (void)remove(path);
     (void)rmdir(f->folder);
@@ -310,7 +312,7 @@ static int fuzz_begin(struct fuzz *f)
     f->prog = calloc(1, sizeof(*f->prog));
     if (f->prog == NULL)
         return cli_fail(f->c, "no memory");
-    snprintf(f->folder, sizeof(f->folder), "%.40s/heddle-fuzz.XXXXXX",
+    snprintf(f->folder, sizeof(f->folder), "%.440s/heddle-fuzz.XXXXXX",
              tmp != NULL && tmp[0] != '\0' ? tmp : "/tmp");
     if (mkdtemp(f->folder) == NULL) {
         f->folder[0] = '\0';
@@ -361,7 +363,10 @@ static int fuzz_run(struct cli *c, int argc, char **argv)
     if (rc != 0)
         return rc;
     rc = fuzz_begin(&f);
-    if (rc == 0) {
+    if (rc != 0) {
+        remove_folder(&f);
+        free(f.prog);
+    } else {
         rc = run_all(&f);
         if (f.total.runs == 0 && f.total.skipped > 0)
             fprintf(c->err,
