@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -100,9 +101,15 @@ static int fill_zeros(int fd, uint64_t end, uint64_t bytes)
 
 static int grow(int fd, uint64_t end, uint64_t bytes)
 {
+    struct statvfs fs;
     struct rlimit lim;
     int rc;
 
+    /* A file system may take all there is before it says that it is not enough:
+     * others would find the disk full for a moment. */
+    if (fstatvfs(fd, &fs) == 0 && fs.f_blocks != 0 &&
+        bytes / fs.f_frsize > fs.f_bavail)
+        return ENOSPC;
     /* Growing beyond this limit is answered by a signal that ends the
      * process. */
     if (getrlimit(RLIMIT_FSIZE, &lim) == 0 && lim.rlim_cur != RLIM_INFINITY &&
