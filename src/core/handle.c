@@ -366,10 +366,10 @@ void heddle_grant_run(struct worker *w, struct heddle_cell *c)
     struct grant *g;
 
     memcpy(&g, c->arg, sizeof(g));
-    if (w->ctx->dev != NULL)
-        st = heddle_dev_status(&c->sched);
-    if (st == HEDDLE_OK && (g->mode & HEDDLE_R) != 0)
+    if ((g->mode & HEDDLE_R) != 0)
         st = heddle_unit_marked(g->unit);
+    if (st == HEDDLE_OK && w->ctx->dev != NULL)
+        st = heddle_dev_status(&c->sched);
     g->ptr = st == HEDDLE_OK ? heddle_unit_base(g->unit) : NULL;
     if (st == HEDDLE_OK && g->ptr == NULL)
         st = HEDDLE_ENOMEM;

@@ -146,6 +146,8 @@ static bool op_root(struct heddle_mem *m, struct heddle_mem_req *req,
         return false;
     }
     w->pinned |= 1;
+    if (where_valid(w) == 0 && !w->is_zero)
+        heddle_where_set(m, w, 1); /* spoilt: there is nothing to bring */
     x = heddle_xfer_get(m, w, 0, HEDDLE_MEM_FETCH, &st);
     if (x != NULL)
         op_wait(m, req, x);
