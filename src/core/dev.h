@@ -91,6 +91,13 @@ struct dev_task {
     struct heddle_mem_op *more; /* more operands than fit */
 };
 
+/* The task whose request it is. */
+static inline struct dev_task *dev_task_of(struct heddle_mem_req *req)
+{
+    return (struct dev_task *)(void *)((char *)req -
+                                       offsetof(struct dev_task, req));
+}
+
 /* Tasks of one shape that may run on these classes only. */
 struct dev_sort {
     struct dev_sort *next;
@@ -164,7 +171,6 @@ struct heddle_devs {
     _Atomic uint32_t is_stopped; /* the log is closed */
     struct heddle_thread thread;
     bool has_thread;
-    bool is_stepping; /* virtual: inside of a step */
     _Atomic uint32_t stops;
     _Atomic uint32_t bell; /* futex: counts calls */
     _Atomic uint32_t sleeps;

@@ -138,9 +138,7 @@ void heddle_dev_announce(heddle_ctx *ctx, struct heddle_sched_task *t)
 /* The driver: data are on the host, or cannot be. */
 static void host_ready(struct heddle_mem_req *req, heddle_status st)
 {
-    struct dev_task *dt =
-        (struct dev_task *)(void *)((char *)req -
-                                    offsetof(struct dev_task, req));
+    struct dev_task *dt = dev_task_of(req);
     heddle_ctx *ctx = dt->ctx;
 
     dt->is_settled = st != HEDDLE_OK;
@@ -429,9 +427,7 @@ void heddle_dev_lend_unit(heddle_ctx *ctx, struct heddle_sched_task *t,
 
 static void return_ready(struct heddle_mem_req *req, heddle_status st)
 {
-    struct dev_task *dt =
-        (struct dev_task *)(void *)((char *)req -
-                                    offsetof(struct dev_task, req));
+    struct dev_task *dt = dev_task_of(req);
     heddle_ctx *ctx = dt->ctx;
 
     heddle_store_rel(&dt->status, (int)st);

@@ -45,7 +45,6 @@ struct dev_task *heddle_dev_task_new(struct heddle_devs *d)
     dt->raw_status = HEDDLE_OK;
     dt->req.nops = dt->req.nprivate = 0;
     dt->req.op = dt->req.local;
-    dt->req.task = 0;
     dt->req.is_forced = dt->req.is_last = dt->req.keeps = false;
     dt->s.dev = NULL;
     dt->s.gang = NULL;
@@ -571,9 +570,7 @@ static void dev_unable(struct dev_task *dt, heddle_status st)
 /* The mover: all operands are there, or cannot be. */
 static void dev_ready(struct heddle_mem_req *req, heddle_status st)
 {
-    struct dev_task *dt =
-        (struct dev_task *)(void *)((char *)req -
-                                    offsetof(struct dev_task, req));
+    struct dev_task *dt = dev_task_of(req);
     bool has_partials = false;
 
     if (st != HEDDLE_OK) {

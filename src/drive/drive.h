@@ -118,7 +118,6 @@ struct heddle_drive_env {
     uint64_t bytes;        /* disk: the most to use; 0: what is free */
     void *world;           /* sim: struct heddle_sim */
     const char *cache_dir; /* for compiled programs; NULL: no cache */
-    const char *select;    /* device names to take, see HEDDLE_DEVICES */
 };
 
 struct heddle_dev_info {

@@ -187,18 +187,6 @@ bool heddle_mem_may_forget(struct heddle_mem *m, heddle_handle *unit)
     return may;
 }
 
-bool heddle_mem_is_away(struct heddle_mem *m, heddle_handle *unit)
-{
-    struct heddle_where *w;
-    bool is_away;
-
-    heddle_mutex_lock(&m->lock);
-    w = heddle_load_rlx(&unit->where);
-    is_away = w != NULL && w->is_listed_away && where_valid(w) != 0;
-    heddle_mutex_unlock(&m->lock);
-    return is_away;
-}
-
 size_t heddle_mem_go_home(struct heddle_mem *m)
 {
     size_t n = 0;
@@ -346,16 +334,6 @@ void heddle_mem_lose(struct heddle_mem *m, unsigned node)
 }
 
 /* --- facts ------------------------------------------------------------------------ */
-
-uint64_t heddle_mem_budget(struct heddle_mem *m, unsigned node)
-{
-    uint64_t budget;
-
-    heddle_mutex_lock(&m->lock);
-    budget = m->node[node].is_lost ? 0 : m->node[node].budget;
-    heddle_mutex_unlock(&m->lock);
-    return budget;
-}
 
 void heddle_mem_get_stats(struct heddle_mem *m, unsigned node,
                           struct heddle_mem_stats *out)

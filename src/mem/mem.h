@@ -70,7 +70,6 @@ struct heddle_mem_req {
     struct heddle_mem_op local[HEDDLE_MEM_OPERANDS];
     unsigned nprivate; /* buffers of its own: scratch, partial results */
     size_t private_bytes[HEDDLE_MEM_OPERANDS + 1];
-    uint64_t task;   /* id, for next uses and the log; 0: none */
     bool is_forced;  /* over the budget rather than wait: see memory.md */
     bool keeps;      /* another copy of what it updates must exist */
     bool is_writing; /* the module's: counted in nwriters */
@@ -186,9 +185,6 @@ void heddle_mem_used(struct heddle_mem *m, heddle_handle *unit, uint64_t task);
 void heddle_mem_forget(struct heddle_mem *m, heddle_handle *unit);
 /* May it be forgotten: no transfer uses it, and none will? */
 bool heddle_mem_may_forget(struct heddle_mem *m, heddle_handle *unit);
-/* Must a unit that goes be brought home first? Then what is not the runtime's
- * own memory would be lost. */
-bool heddle_mem_is_away(struct heddle_mem *m, heddle_handle *unit);
 
 /* Starts to bring home all data whose memory is the user's; the number that is not
  * there yet (also counting those under way). */
@@ -210,7 +206,6 @@ static inline uint64_t heddle_mem_valid(const heddle_handle *unit);
 
 /* Bytes that a copy takes on a device, for checks before submission. */
 uint64_t heddle_mem_copy_bytes(const heddle_handle *unit);
-uint64_t heddle_mem_budget(struct heddle_mem *m, unsigned node);
 
 struct heddle_mem_stats {
     uint64_t used, peak, budget;
