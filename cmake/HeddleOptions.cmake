@@ -94,16 +94,18 @@ function(heddle_find_blas found)
   set(${found} "${HEDDLE_BLAS_WORKS}" PARENT_SCOPE)
 endfunction()
 
-# No module has a CUDA source yet, so AUTO does not claim it; ON enables the
-# language. check_language() tries the compiler in a project of its own.
+# The CUDA driver of src/drive needs nothing but dlopen: libcuda.so.1 is loaded
+# when there is a GPU. cuda.h, where it is, is only compared with our own
+# declarations.
 function(heddle_find_cuda found)
-  set(${found} 0 PARENT_SCOPE)
-  if("$CACHE{HEDDLE_WITH_CUDA}" STREQUAL "ON")
-    check_language(CUDA)
-    set(${found} "${CMAKE_CUDA_COMPILER}" PARENT_SCOPE)
-  else()
-    set(HEDDLE_WHY_CUDA "nothing uses it yet" PARENT_SCOPE)
-  endif()
+  heddle_try(HEDDLE_CUDA_WORKS "
+    #include <dlfcn.h>
+    int main(void) { return dlopen(\"libcuda.so.1\", RTLD_NOW) != 0; }"
+    "" "${CMAKE_DL_LIBS}")
+  find_path(HEDDLE_CUDA_INCLUDE cuda.h
+    HINTS ENV CUDA_PATH ENV CUDA_HOME /usr/local/cuda PATH_SUFFIXES include)
+  mark_as_advanced(HEDDLE_CUDA_INCLUDE)
+  set(${found} "${HEDDLE_CUDA_WORKS}" PARENT_SCOPE)
 endfunction()
 
 # heddle::opencl: headers only. src/drive loads the library when it runs, so a
@@ -155,11 +157,28 @@ heddle_decide(HWLOC hwloc)
 heddle_decide(BLAS blas)
 heddle_decide(CUDA cuda)
 heddle_decide(OPENCL opencl)
-if(HEDDLE_WITH_CUDA)
+
+# HEDDLE_NVCC: 1 when CUDA C can be compiled; an example alone needs it. nvcc
+# does not take our sanitizers, and check_language() tries it in a project of
+# its own, so that one that does not work is no failure.
+set(HEDDLE_NVCC 0)
+if(HEDDLE_WITH_CUDA AND NOT HEDDLE_SANITIZE AND NOT HEDDLE_COVERAGE)
+  if(NOT DEFINED CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
+    find_program(HEDDLE_NVCC_PATH nvcc
+      HINTS ENV CUDA_PATH ENV CUDA_HOME /usr/local/cuda PATH_SUFFIXES bin)
+    mark_as_advanced(HEDDLE_NVCC_PATH)
+    if(HEDDLE_NVCC_PATH)
+      set(CMAKE_CUDA_COMPILER ${HEDDLE_NVCC_PATH})
+    endif()
+  endif()
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
     set(CMAKE_CUDA_ARCHITECTURES 80 90)
   endif()
-  enable_language(CUDA)
+  check_language(CUDA)
+  if(CMAKE_CUDA_COMPILER)
+    enable_language(CUDA)
+    set(HEDDLE_NVCC 1)
+  endif()
 endif()
 configure_file(${CMAKE_CURRENT_LIST_DIR}/heddle_config.h.in
   ${PROJECT_BINARY_DIR}/generated/heddle_config.h @ONLY)
@@ -181,6 +200,7 @@ function(heddle_print_summary)
     message(STATUS
       "  ${label}${on_${HEDDLE_WITH_${x}}} (${HEDDLE_WHY_${x}})")
   endforeach()
+  message(STATUS "  nvcc       ${on_${HEDDLE_NVCC}}")
   message(STATUS "  warnings   ${HEDDLE_WARNINGS_ARE}")
   message(STATUS "")
 endfunction()

@@ -195,6 +195,23 @@ struct heddle_class_info {
 HEDDLE_API heddle_status heddle_ctx_get_class(heddle_ctx *ctx, unsigned i,
                                               struct heddle_class_info *out);
 
+/* A GPU of the machine, whether a context uses it or not. */
+struct heddle_gpu_info {
+    size_t size;   /* sizeof(struct heddle_gpu_info) */
+    char name[32]; /* "cuda0", as the option devices names it */
+    char model[64];
+    uint64_t memory_total, memory_free; /* bytes; free: now, for everybody */
+    double watts;                       /* drawn now; < 0: it does not tell */
+    char why[240]; /* one sentence: why there is no GPU (HEDDLE_ENOENT), or why
+                      this one cannot be used; else "" */
+};
+
+/* The i-th GPU that CUDA's driver knows. This opens the device, which takes a while:
+ * for tools. HEDDLE_ENOENT: there is none, HEDDLE_EINVAL: NULL or a wrong size,
+ * HEDDLE_ENOMEM. */
+HEDDLE_API heddle_status heddle_gpu_query(unsigned i,
+                                          struct heddle_gpu_info *out);
+
 /*
  * Writes what the recorder holds to a file (docs/formats/log.md).
  *

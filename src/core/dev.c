@@ -124,11 +124,21 @@ dev_open_one(struct heddle_devs *d, const struct heddle_driver *drv,
     return HEDDLE_OK;
 }
 
+/* Nobody asked for devices, but for a scheduler that knows cores only. */
+static bool dev_is_for_cores(const struct heddle_ctx_opts *o)
+{
+    const struct heddle_sched_ops *s =
+        o->sched != NULL ? heddle_sched_find(o->sched) : NULL;
+
+    return o->devices == NULL && s != NULL && !s->knows_classes;
+}
+
 static heddle_status dev_open_real(struct heddle_devs *d,
                                    const struct heddle_ctx_opts *o, char *why,
                                    size_t cap)
 {
-    const bool is_off = o->devices != NULL && strcmp(o->devices, "none") == 0;
+    const bool is_off = dev_is_for_cores(o) ||
+                        (o->devices != NULL && strcmp(o->devices, "none") == 0);
 
     for (unsigned k = 0; heddle_driver_table[k] != NULL && !is_off; k++) {
         const struct heddle_driver *drv = heddle_driver_table[k];
@@ -356,8 +366,28 @@ static void dev_init(struct heddle_devs *d, heddle_ctx *ctx)
     heddle_env_cache_dir(d->cache_dir, sizeof(d->cache_dir));
     if (d->cache_dir[0] != '\0')
         d->env.cache_dir = d->cache_dir;
+    d->env.cuda_library = heddle_env_cuda_library();
     heddle_map_init(&d->notes, &ctx->alloc);
+    heddle_ahead_init(&d->ahead, &ctx->alloc);
     dev_add_node(d, "host", HEDDLE_MEM_HOST, NULL, HEDDLE_MEM_NO_LIMIT);
+}
+
+/* The driver thread feeds fast devices: it has a core of its own, unless somebody
+ * said how many workers he wants. */
+static void dev_spare_core(struct heddle_devs *d,
+                           const struct heddle_ctx_opts *o)
+{
+    bool has_gpu = false;
+
+    for (unsigned c = 1; c < d->ncls; c++)
+        has_gpu = has_gpu || d->cls[c].kind == HEDDLE_DEV_CUDA;
+    if (!has_gpu || o->nworkers != 0 || d->ctx->nworkers < DEV_SPARE_FROM)
+        return;
+    d->ctx->nworkers--;
+    d->cls[0].nworkers--;
+    d->nsched--;
+    for (unsigned c = 1; c < d->ncls; c++)
+        d->cls[c].first--;
 }
 
 heddle_status heddle_dev_open(heddle_ctx *ctx, const struct heddle_ctx_opts *o,
@@ -378,6 +408,7 @@ heddle_status heddle_dev_open(heddle_ctx *ctx, const struct heddle_ctx_opts *o,
     } else {
         dev_add_class(d, "cpu", ctx->device, HEDDLE_DEV_CPU, 0, ctx->nworkers);
         st = dev_open_real(d, o, why, cap);
+        dev_spare_core(d, o);
         if (st == HEDDLE_OK)
             st = dev_check_list(d, o->devices, why, cap);
         if (st == HEDDLE_OK)
@@ -602,6 +633,7 @@ heddle_status heddle_dev_start(heddle_ctx *ctx)
     };
 
     HEDDLE_TRY(dev_start_workers(d));
+    heddle_region_init(d);
     dev_define(d);
     dev_start_links(d);
     HEDDLE_TRY(heddle_mem_create(&o, &d->mem));
@@ -624,6 +656,7 @@ void heddle_dev_close(heddle_ctx *ctx)
         d->free = dt->next;
         heddle_free(a, dt, sizeof(*dt));
     }
+    heddle_region_fini(d);
     for (unsigned i = 0; i < d->ncls; i++)
         if (d->cls[i].dev != NULL)
             d->cls[i].drv->close(d->cls[i].dev);
@@ -632,6 +665,7 @@ void heddle_dev_close(heddle_ctx *ctx)
     heddle_sim_destroy(d->sim);
     heddle_plat_destroy(d->plat);
     heddle_map_fini(&d->notes);
+    heddle_ahead_fini(&d->ahead);
     heddle_free(a, d->fault, d->nfaults * sizeof(*d->fault));
     heddle_free(a, d->class_of, d->nsched * sizeof(*d->class_of));
     heddle_free(a, d->worker, d->nsched * sizeof(*d->worker));

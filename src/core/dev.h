@@ -9,6 +9,8 @@
  *   dev.c        finding devices, classes, creation and end
  *   dev_view.c   what schedulers may ask: costs, transfers, places
  *   dev_run.c    a task on a device: room, data, launch, end, another try
+ *   dev_ahead.c  tasks on a device before their predecessors have ended
+ *   dev_region.c recorded regions as one operation
  *   dev_host.c   tasks on cores and hidden tasks: their data come home first
  *   dev_loop.c   the driver thread; virtual time
  *
@@ -29,6 +31,11 @@ enum {
     DEV_CLASSES = 48,
     DEV_DEPTH = 2, /* tasks a worker of a device has at once: one runs, the data
                          of the other come */
+    DEV_DEPTH_MOST = 64,     /* of short ones, where launches queue */
+    DEV_AHEAD_NS = 250000,   /* of work that a worker has at most, then */
+    DEV_UNKNOWN_NS = 100000, /* what a task of unknown length counts there */
+    DEV_SPARE_FROM = 4, /* cores from which on the driver thread has its own */
+    AHEAD_PREDS = 8,
 };
 
 struct dev_class {
@@ -51,6 +58,8 @@ struct dev_worker {
     unsigned cls;
     unsigned stream;
     unsigned ntasks; /* in its pipeline */
+    double work_ns;  /* expected of these */
+    uint64_t due_ns; /* when what was launched on its stream will have ended */
     /* Virtual time only: real streams queue by themselves. */
     unsigned nrunning; /* launched */
     unsigned nblocked; /* of these, waiting for their children */
@@ -66,6 +75,7 @@ struct dev_task {
     heddle_ctx *ctx;
     struct heddle_sched_task *t;
     struct dev_worker *worker; /* NULL: on the host */
+    struct dev_worker *on;     /* whose stream it is on */
     struct heddle_exec x;
     struct exec_slow s;
     const struct task_ext *ext;
@@ -75,6 +85,7 @@ struct dev_task {
     unsigned popper; /* on the host: the worker that got it */
     double model_ns; /* expected; < 0: unknown */
     struct heddle_perf_entry *model;
+    bool is_known; /* the model is sure */
     unsigned nraw; /* copies of partial results under way */
     struct dev_raw {
         struct heddle_op op; /* first */
@@ -82,11 +93,20 @@ struct dev_task {
         unsigned tries;
     } raw[HEDDLE_KERNEL_OPERANDS];
     heddle_status raw_status;
-    bool is_out;                /* they are on their way back */
-    bool has_run;               /* its function was called */
-    bool has_scratch;           /* the last private buffer */
-    bool is_settled;            /* the request holds nothing */
-    bool is_lent;               /* children had its operands: see dev_host.c */
+    bool is_out;          /* they are on their way back */
+    bool has_run;         /* its function was called */
+    bool has_scratch;     /* the last private buffer */
+    bool is_settled;      /* the request holds nothing */
+    bool is_lent;         /* children had its operands: see dev_host.c */
+    bool is_flying;       /* launched, and listed as such */
+    bool has_heir;        /* a successor is on its stream */
+    bool is_held;         /* its end waits for its predecessors' */
+    heddle_status called; /* what its function said */
+    heddle_status held;
+    uint64_t due_ns;         /* when it will have ended, about */
+    double work_ns;          /* what it counts in its worker's */
+    struct dev_ahead *ahead; /* NULL: nobody waits for it, nor it for others */
+    struct dev_task *fly_prev, *fly_next;
     _Atomic int status;         /* on the host: why the data are not there */
     struct heddle_mem_op *more; /* more operands than fit */
 };
@@ -97,6 +117,44 @@ static inline struct dev_task *dev_task_of(struct heddle_mem_req *req)
     return (struct dev_task *)(void *)((char *)req -
                                        offsetof(struct dev_task, req));
 }
+
+/* A task and its neighbours on a device: see dev_ahead.c. */
+struct dev_ahead {
+    struct dev_ahead *next, **prev; /* of those that wait, or free */
+    struct heddle_cell *cell;
+    struct dev_task *dt; /* while it is on a device */
+    unsigned state;
+    unsigned cls;   /* where its predecessors are */
+    unsigned npred; /* launched and not ended */
+    struct dev_ahead *pred[AHEAD_PREDS];
+    struct ahead_succ *succ;
+    uint32_t shared;   /* operands that its predecessors have, a bit each */
+    uint64_t ready_ns; /* when they will have ended, about */
+    bool is_listed;
+    bool is_mixed;   /* waits for their ends */
+    bool is_void;    /* one of them goes again: so must this */
+    bool has_failed; /* one of them */
+};
+
+struct ahead {
+    struct heddle_spin lock;
+    struct heddle_map of; /* cell -> record */
+    struct dev_ahead *free, *waiting;
+    struct ahead_succ *spare;
+    unsigned nspare;
+    /* the driver's */
+    struct dev_task *flying, *flying_last; /* launched, oldest first */
+    struct dev_task *freed;                /* held no more */
+};
+
+/* Recorded regions on devices: see dev_region.c. */
+struct region {
+    struct heddle_spin lock;
+    struct region_run *first, *last; /* for the driver */
+    struct dev_graph *made;          /* changed by the driver */
+    bool has_dead;
+    unsigned turn; /* the driver's */
+};
 
 /* Tasks of one shape that may run on these classes only. */
 struct dev_sort {
@@ -163,6 +221,9 @@ struct heddle_devs {
 
     struct heddle_spin pool_lock;
     struct dev_task *free;
+    struct ahead ahead;
+    bool has_regions; /* some driver replays them */
+    struct region region;
     struct heddle_spin note_lock;
     struct heddle_map
         notes; /* task -> classes it is barred from << 8 | tries */
@@ -243,6 +304,49 @@ void heddle_dev_drop_note(struct heddle_devs *d,
 bool heddle_dev_fill(struct dev_task *dt, unsigned node);
 heddle_status heddle_dev_fault_copy(void *user, unsigned from, unsigned to);
 heddle_status heddle_dev_fault_alloc(void *user, unsigned node);
+
+/* Calls the variant of a task on a device. */
+heddle_status heddle_dev_call(struct heddle_exec *x);
+/* One more launch on the class: HEDDLE_OK, or what was injected. */
+heddle_status heddle_dev_fault_launch(struct heddle_devs *d, unsigned cls);
+/* What was held for its predecessors goes on. Driver. */
+void heddle_dev_unhold(struct dev_task *dt);
+
+/* --- dev_ahead.c ------------------------------------------------------------- */
+
+void heddle_ahead_init(struct ahead *a, const struct heddle_allocator *alloc);
+void heddle_ahead_fini(struct ahead *a);
+/* A worker got it from the scheduler: may it go on there? False: it was put
+ * aside, and the scheduler was told. */
+bool heddle_ahead_pop(struct heddle_devs *d, struct heddle_sched_task *t,
+                      unsigned cls, unsigned worker);
+/* Driver. Finds what may go ahead. */
+bool heddle_ahead_step(struct heddle_devs *d);
+/* The task begins on a device; do its predecessors still run; the worker whose stream it shall use; makes that wait for its predecessors. */
+void heddle_ahead_begin(struct dev_task *dt);
+bool heddle_ahead_is_ahead(const struct dev_task *dt);
+struct dev_worker *heddle_ahead_stream(struct dev_task *dt);
+heddle_status heddle_ahead_order(struct dev_task *dt);
+/* It was launched; the launch has ended. */
+void heddle_ahead_launched(struct dev_task *dt);
+void heddle_ahead_landed(struct dev_task *dt);
+/* Must its end wait? Then heddle_dev_unhold() will be called. */
+bool heddle_ahead_hold(struct dev_task *dt, heddle_status st);
+bool heddle_ahead_is_void(const struct dev_task *dt);
+bool heddle_ahead_has_failed(const struct dev_task *dt);
+/* It leaves the device and will run again. True: it is not to be pushed now. */
+bool heddle_ahead_again(struct dev_task *dt);
+/* For schedulers: operands that count as being on the class, and ns until its
+ * predecessors elsewhere have ended. */
+uint32_t heddle_ahead_view(struct heddle_devs *d,
+                           const struct heddle_sched_task *t, unsigned cls,
+                           double *wait_ns);
+
+/* --- dev_region.c ------------------------------------------------------------ */
+
+void heddle_region_init(struct heddle_devs *d);
+void heddle_region_fini(struct heddle_devs *d);
+bool heddle_region_step(struct heddle_devs *d);
 
 /* --- dev_loop.c ---------------------------------------------------------------- */
 

@@ -97,7 +97,9 @@ struct heddle_sched_task *heddle_dev_pop(struct worker *w)
 
     if (t != NULL)
         return t;
-    t = w->ctx->sched->pop(w->ctx->sched_self, w->id);
+    do
+        t = w->ctx->sched->pop(w->ctx->sched_self, w->id);
+    while (t != NULL && !heddle_ahead_pop(d, t, 0, w->id));
     if (t != NULL) {
         t->link[1] = NULL;
         w->popper = w->id;
@@ -484,6 +486,11 @@ heddle_status heddle_dev_return(struct heddle_exec *x)
 bool heddle_dev_may_free(heddle_ctx *ctx, heddle_handle *h)
 {
     return heddle_mem_may_forget(ctx->dev->mem, h);
+}
+
+void heddle_dev_unpin_host(heddle_ctx *ctx, heddle_handle *root)
+{
+    heddle_mem_unpin_host(ctx->dev->mem, root);
 }
 
 /* --- hints ------------------------------------------------------------------------- */

@@ -64,6 +64,19 @@ void heddle_dev_kick(void *user)
 
 /* --- one step ------------------------------------------------------------------- */
 
+/* Where launches queue on the device, short tasks are given in time. */
+static bool dev_has_room(const struct heddle_devs *d,
+                         const struct dev_worker *dw)
+{
+    const unsigned n = dw->ntasks - dw->nblocked;
+
+    /* A core takes no task before it is free: another may be free first. */
+    if (d->cls[dw->cls].node == 0)
+        return n < 1;
+    return n < d->depth || (d->cls[dw->cls].drv->is_sure &&
+                            n < DEV_DEPTH_MOST && dw->work_ns < DEV_AHEAD_NS);
+}
+
 /* Tasks for the workers of devices, as long as they have room. */
 static bool dev_fill_workers(struct heddle_devs *d)
 {
@@ -73,17 +86,15 @@ static bool dev_fill_workers(struct heddle_devs *d)
     for (unsigned i = 0; i < d->nworkers; i++) {
         struct dev_worker *dw = &d->worker[i];
 
-        /* A core takes no task before it is free: another may be free first. */
-        const unsigned depth = d->cls[dw->cls].node == 0 ? 1 : d->depth;
-
-        while (dw->ntasks - dw->nblocked < depth &&
+        while (dev_has_room(d, dw) &&
                heddle_load_rlx(&d->cls[dw->cls].is_lost) == 0) {
             struct heddle_sched_task *t =
                 ctx->sched->pop(ctx->sched_self, dw->id);
 
             if (t == NULL)
                 break;
-            heddle_dev_begin(d, dw, t);
+            if (heddle_ahead_pop(d, t, dw->cls, dw->id))
+                heddle_dev_begin(d, dw, t);
             did = true;
         }
     }
@@ -107,6 +118,10 @@ bool heddle_dev_step(struct heddle_devs *d)
     bool did = heddle_mem_pump(d->mem);
 
     did = dev_progress(d) || did;
+    if (!d->is_virtual) {
+        did = heddle_region_step(d) || did;
+        did = heddle_ahead_step(d) || did;
+    }
     return dev_fill_workers(d) || did;
 }
 

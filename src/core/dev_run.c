@@ -18,7 +18,15 @@
 
 #include "core/dev.h"
 
-enum { NOTE_TRIES = 0xff, NOTE_SHIFT = 8, RAW_TRIES = 3 };
+enum {
+    TIME_EVERY = 16,
+    TIME_LONG_NS = 20000,
+    NOTE_TRIES = 0xff,
+    NOTE_SHIFT = 8,
+    RAW_TRIES = 3
+};
+
+#define KNOWN 0.9 /* confidence in a model from which on it is checked seldom */
 
 /* --- records ------------------------------------------------------------------ */
 
@@ -36,7 +44,10 @@ struct dev_task *heddle_dev_task_new(struct heddle_devs *d)
     if (dt == NULL)
         return NULL;
     dt->ctx = d->ctx;
-    dt->worker = NULL;
+    dt->worker = dt->on = NULL;
+    dt->ahead = NULL;
+    dt->is_flying = dt->has_heir = dt->is_held = false;
+    dt->work_ns = 0;
     dt->ext = NULL;
     dt->more = NULL;
     dt->model = NULL;
@@ -147,6 +158,16 @@ heddle_status heddle_dev_fault_alloc(void *user, unsigned node)
                : HEDDLE_OK;
 }
 
+heddle_status heddle_dev_fault_launch(struct heddle_devs *d, unsigned cls)
+{
+    const uint64_t n = ++d->cls[cls].launches;
+
+    if (fault_hits(d, HEDDLE_FAULT_LOSE, cls, n))
+        return HEDDLE_EDEV;
+    return fault_hits(d, HEDDLE_FAULT_KERNEL, cls, n) ? HEDDLE_ETASK
+                                                      : HEDDLE_OK;
+}
+
 /* --- the end ------------------------------------------------------------------------ */
 
 /* Tells the scheduler; the worker has room for another. */
@@ -155,13 +176,16 @@ static void dev_leave(struct heddle_devs *d, struct dev_task *dt, double ns)
     if (d->ctx->sched->ended != NULL)
         d->ctx->sched->ended(d->ctx->sched_self, dt->t, dt->worker->id, ns);
     dt->worker->ntasks--;
+    dt->worker->work_ns -= dt->work_ns;
+    if (dt->worker->ntasks == 0)
+        dt->worker->work_ns = 0; /* no rounding is kept */
     heddle_sub_acqrel(&d->running, 1u);
 }
 
 static void dev_trace(struct dev_task *dt, heddle_status st)
 {
     heddle_ctx *ctx = dt->ctx;
-    struct heddle_trace_lane *lane = dt->worker->lane;
+    struct heddle_trace_lane *lane = dt->on->lane;
     enum heddle_log_status log = HEDDLE_LOG_FAILED;
     uint64_t begin = dt->op.begin_ns, end = dt->op.end_ns;
 
@@ -199,6 +223,12 @@ static void dev_finish(struct dev_task *dt, heddle_status st)
     struct heddle_sched_task *next;
     struct exec_slow s;
 
+    if (heddle_ahead_is_void(dt)) {
+        heddle_dev_unhold(dt);
+        return;
+    }
+    if (heddle_ahead_hold(dt, st))
+        return;
     /* The record is gone when the task is: keep what the rest needs. */
     s = dt->s;
     x.slow = &s;
@@ -226,6 +256,13 @@ static void dev_again(struct dev_task *dt, heddle_status st, bool is_barred,
     struct heddle_sched_task *t = dt->t;
     uint64_t note = note_get(d, t);
 
+    if (heddle_ahead_again(dt)) { /* not before those it waits for */
+        dev_partials(dt);
+        dev_leave(d, dt, -1);
+        t->link[1] = NULL;
+        heddle_dev_task_free(d, dt);
+        return;
+    }
     /* Equal devices would do the same, and schedulers think in types. */
     for (unsigned c = 0; c < d->ncls && is_barred; c++)
         if (d->cls[c].type == d->cls[dt->worker->cls].type)
@@ -278,7 +315,8 @@ static void dev_end(struct dev_task *dt, heddle_status st)
     if (heddle_load_rlx(&d->cls[cls].is_lost) != 0)
         st = HEDDLE_EDEV; /* whatever it did is out of reach */
     if (st == HEDDLE_OK) {
-        if (dt->model != NULL && dt->op.end_ns > dt->op.begin_ns)
+        if (dt->model != NULL && dt->op.end_ns > dt->op.begin_ns &&
+            !dt->op.is_rough)
             heddle_perf_record(dt->model,
                                (double)(dt->op.end_ns - dt->op.begin_ns));
         dev_finish(dt, st);
@@ -302,6 +340,27 @@ static void dev_end(struct dev_task *dt, heddle_status st)
               st != HEDDLE_EDEV && st != HEDDLE_EDECLINED);
 }
 
+void heddle_dev_unhold(struct dev_task *dt)
+{
+    heddle_status st;
+
+    if (heddle_ahead_is_void(dt)) {
+        if (!dt->is_settled)
+            heddle_mem_end(dt->ctx->dev->mem, &dt->req, HEDDLE_EDEV);
+        dt->is_settled = true;
+        dev_again(dt, HEDDLE_EDEV, false, false);
+        return;
+    }
+    if (heddle_ahead_has_failed(dt) && !dt->s.is_skipped) {
+        st = heddle_slow_may_start(&dt->x, dt->ext);
+        if (st != HEDDLE_OK) { /* what it read is not what it should be */
+            dt->s.is_skipped = true;
+            dt->held = st;
+        }
+    }
+    dev_finish(dt, dt->held);
+}
+
 /* --- partial results: copied there before, back afterwards --------------------------- */
 
 static void raw_done(struct heddle_op *op, heddle_status st);
@@ -317,7 +376,7 @@ static heddle_status raw_copy(struct dev_task *dt, unsigned i)
 
     dt->raw[i].op = (struct heddle_op){.done = raw_done};
     dt->raw[i].owner = dt;
-    return c->drv->copy(c->dev, &copy, dt->worker->stream, &dt->raw[i].op);
+    return c->drv->copy(c->dev, &copy, dt->on->stream, &dt->raw[i].op);
 }
 
 static void dev_launch(struct dev_task *dt);
@@ -367,7 +426,7 @@ static void raw_start(struct dev_task *dt, bool is_out)
 
 /* --- launch ---------------------------------------------------------------------------- */
 
-static heddle_status dev_call(struct heddle_exec *x)
+heddle_status heddle_dev_call(struct heddle_exec *x)
 {
     const struct heddle_variant *v =
         &x->kinfo->kernel->variants[x->slow->variant];
@@ -376,6 +435,7 @@ static heddle_status dev_call(struct heddle_exec *x)
     heddle_exec_enter(x);
     st = v->run(x);
     heddle_exec_leave(x);
+    x->slow->dev->called = st;
     return st;
 }
 
@@ -407,9 +467,9 @@ static heddle_run_fn dev_function(struct dev_task *dt)
     const bool is_core = d->cls[dt->worker->cls].node == 0;
 
     if (!d->is_virtual)
-        return dev_call;
+        return heddle_dev_call;
     if (d->executes)
-        return is_core ? dev_call_core : dev_call;
+        return is_core ? dev_call_core : heddle_dev_call;
     if (is_core && k->expand != NULL &&
         (dt->x.kinfo->nvariants == 0 ||
          (k->want_expand != NULL && k->want_expand(&dt->x) != 0)))
@@ -427,6 +487,7 @@ static void launch_done(struct heddle_op *op, heddle_status st)
     bool has_partials = false;
 
     dw->nrunning -= d->is_virtual;
+    heddle_ahead_landed(dt);
     /* A core has its partial results where they belong. */
     for (unsigned i = 0; i < dt->x.nops && dt->s.dev != NULL; i++)
         has_partials = has_partials || dt->s.partial[i] != NULL;
@@ -451,25 +512,54 @@ static heddle_status launch_beside(struct heddle_devs *d,
     return HEDDLE_OK;
 }
 
+/* Clocks on devices cost: short tasks of known length are timed now and then. */
+static bool launch_wants_time(const struct dev_task *dt)
+{
+    const struct dev_class *c = &dt->ctx->dev->cls[dt->worker->cls];
+
+    return dt->work_ns >= TIME_LONG_NS || c->launches % TIME_EVERY == 0 ||
+           !dt->is_known;
+}
+
+/* When it will have ended, about. */
+static void launch_note(struct dev_task *dt)
+{
+    const uint64_t now = heddle_dev_now_ns(dt->ctx->dev);
+
+    if (dt->on->due_ns < now)
+        dt->on->due_ns = now;
+    dt->on->due_ns += (uint64_t)dt->work_ns;
+    dt->due_ns = dt->on->due_ns;
+}
+
 static void launch_now(struct dev_task *dt)
 {
     struct heddle_devs *d = dt->ctx->dev;
     struct dev_class *c = &d->cls[dt->worker->cls];
-    const struct heddle_dev_launch l = {
-        .run = dev_function(dt), .x = &dt->x, .model_ns = dt->model_ns};
+    const struct heddle_dev_launch l = {.run = dev_function(dt),
+                                        .x = &dt->x,
+                                        .model_ns = dt->model_ns,
+                                        .wants_time = launch_wants_time(dt)};
     heddle_status st = HEDDLE_OK;
 
-    dt->op = (struct heddle_op){.done = launch_done};
-    if (fault_hits(d, HEDDLE_FAULT_KERNEL, dt->worker->cls, ++c->launches)) {
-        snprintf(dt->s.message, sizeof(dt->s.message), "injected failure");
-        st = HEDDLE_ETASK;
+    if (heddle_ahead_is_void(dt)) {
+        heddle_dev_unhold(dt);
+        return;
     }
-    if (fault_hits(d, HEDDLE_FAULT_LOSE, dt->worker->cls, c->launches))
-        st = HEDDLE_EDEV;
+    dt->op = (struct heddle_op){.done = launch_done};
+    st = heddle_dev_fault_launch(d, dt->worker->cls);
+    if (st == HEDDLE_ETASK)
+        snprintf(dt->s.message, sizeof(dt->s.message), "injected failure");
+    if (st == HEDDLE_OK)
+        st = heddle_ahead_order(dt);
     if (st == HEDDLE_OK && dt->worker->nblocked > 0)
         st = launch_beside(d, &l, &dt->op);
     else if (st == HEDDLE_OK)
-        st = c->drv->launch(c->dev, &l, dt->worker->stream, &dt->op);
+        st = c->drv->launch(c->dev, &l, dt->on->stream, &dt->op);
+    if (st == HEDDLE_OK && !d->is_virtual) {
+        launch_note(dt);
+        heddle_ahead_launched(dt);
+    }
     if (st != HEDDLE_OK) {
         const char *why = c->drv->error != NULL ? c->drv->error(c->dev) : "";
 
@@ -599,6 +689,7 @@ static void dev_ready(struct heddle_mem_req *req, heddle_status st)
 bool heddle_dev_fill(struct dev_task *dt, unsigned node)
 {
     struct heddle_mem_req *req = &dt->req;
+    const bool is_ahead = heddle_ahead_is_ahead(dt);
 
     req->node = node;
     req->nops = req->nprivate = 0;
@@ -620,8 +711,8 @@ bool heddle_dev_fill(struct dev_task *dt, unsigned node)
         } else if (!is_private) {
             if (i < HEDDLE_KERNEL_OPERANDS)
                 dt->at[i] = (int16_t)req->nops;
-            req->op[req->nops++] =
-                (struct heddle_mem_op){.unit = dt->x.op[i], .mode = m};
+            req->op[req->nops++] = (struct heddle_mem_op){
+                .unit = dt->x.op[i], .mode = m, .is_promised = is_ahead};
         }
     }
     return true;
@@ -638,6 +729,10 @@ static heddle_status dev_prepare(struct heddle_devs *d, struct dev_task *dt)
         heddle_dev_cost(d, &dt->x, dt->ext, cls, &dt->variant, &sure);
     if (isinf(dt->model_ns))
         return HEDDLE_EDECLINED;
+    dt->is_known = sure >= KNOWN;
+    dt->work_ns =
+        isnan(dt->model_ns) || dt->model_ns < 0 ? DEV_UNKNOWN_NS : dt->model_ns;
+    dt->worker->work_ns += dt->work_ns;
     dt->s.variant = dt->variant;
     if (!d->is_virtual) {
         struct dev_shape *shape = heddle_dev_shape(d, &dt->x);
@@ -677,7 +772,7 @@ void heddle_dev_begin(struct heddle_devs *d, struct dev_worker *dw,
         return;
     }
     dt->t = t;
-    dt->worker = dw;
+    dt->worker = dt->on = dw;
     w->popper = dw->id;
     dt->ext = heddle_task_exec(w, t, &dt->x, &dt->own_ext);
     if (heddle_is_node(t))
@@ -687,6 +782,8 @@ void heddle_dev_begin(struct heddle_devs *d, struct dev_worker *dw,
         return;
     }
     t->link[1] = (struct heddle_sched_task *)(void *)dt;
+    heddle_ahead_begin(dt);
+    dt->on = heddle_ahead_stream(dt);
     memset(&dt->s, 0, offsetof(struct exec_slow, message) + 1);
     dt->s.name = dt->ext != NULL ? dt->ext->name : NULL;
     dt->s.dev = dt;
@@ -784,6 +881,6 @@ struct heddle_dev *heddle_exec_dev(struct heddle_exec *x, unsigned *stream_out)
     if (x == NULL || x->slow == NULL || x->slow->dev == NULL)
         return NULL;
     dt = x->slow->dev;
-    *stream_out = dt->worker->stream;
+    *stream_out = dt->on->stream;
     return dt->ctx->dev->cls[dt->worker->cls].dev;
 }

@@ -95,7 +95,10 @@ enum env_kind {
 
 /* The same lines twice: for people, and for env_set(). */
 static const struct heddle_env_var env_vars[] = {
-    ENV_LIST(ENV_VAR){NULL, NULL, NULL}};
+    ENV_LIST(ENV_VAR){
+        "HEDDLE_CUDA_LIBRARY", "path",
+        "driver library of NVIDIA GPUs to load instead of libcuda.so.1"},
+    {NULL, NULL, NULL}};
 
 static const struct env_rule {
     enum env_kind kind;
@@ -258,4 +261,11 @@ void heddle_env_cache_dir(char *buf, size_t bytes)
         heddle_text_add(&t, "%s/.cache/heddle", home);
     if (t.is_truncated) /* another folder than the one that was meant */
         heddle_text_clear(&t);
+}
+
+const char *heddle_env_cuda_library(void)
+{
+    const char *path = getenv("HEDDLE_CUDA_LIBRARY");
+
+    return path != NULL && path[0] != '\0' ? path : NULL;
 }

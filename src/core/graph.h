@@ -96,6 +96,9 @@ struct heddle_graph {
     struct heddle_access *acc; /* what a launch does, after sealing */
     struct heddle_spin lock;   /* guards free */
     struct graph_run *free;
+    uint64_t serial;        /* unique in the context */
+    _Atomic int32_t region; /* where it runs as a whole: dev_region.c */
+    _Atomic uint32_t region_age, region_fails;
 };
 
 struct heddle_node {
@@ -135,7 +138,18 @@ struct graph_run {
 /* Frees a run and what it owns. */
 void heddle_run_free(struct graph_run *r);
 /* Starts all tasks without predecessors; returns one to run next. */
-struct heddle_sched_task *heddle_run_start(struct worker *w,
+struct heddle_sched_task *heddle_run_nodes(struct worker *w,
                                            struct graph_run *r);
+/* The last task has ended. Returns one to run next, or NULL. */
+struct heddle_sched_task *heddle_run_end(struct worker *w, struct graph_run *r);
+
+/* Starts a run, as a whole or with its nodes; as heddle_run_nodes(). */
+static inline struct heddle_sched_task *heddle_run_start(struct worker *w,
+                                                         struct graph_run *r)
+{
+    if (w->ctx->dev != NULL && heddle_region_offer(w, r))
+        return NULL;
+    return heddle_run_nodes(w, r);
+}
 
 #endif /* HEDDLE_CORE_GRAPH_H */

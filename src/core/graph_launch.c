@@ -196,7 +196,8 @@ static heddle_status launch_run(struct heddle_exec *x)
     r->scope = x->scope;
     heddle_add_acqrel(&x->scope->pending, (int64_t)1);
     t = heddle_run_start(x->worker, r);
-    heddle_engine_push(x->worker, t);
+    if (t != NULL)
+        heddle_engine_push(x->worker, t);
     return HEDDLE_OK;
 }
 

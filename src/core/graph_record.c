@@ -45,6 +45,7 @@ heddle_status heddle_graph_begin(heddle_ctx *ctx, heddle_graph **g_out)
     heddle_object_add(ctx, &g->obj, OBJECT_GRAPH);
     heddle_store_rlx(&g->refs, 1u); /* not shared yet */
     heddle_map_init(&g->units, &g->obj.alloc);
+    g->serial = heddle_add_rlx(&ctx->next_id, UINT64_C(1)); /* any new number */
     *g_out = g;
     return HEDDLE_OK;
 }
@@ -352,6 +353,8 @@ void heddle_graph_unref(heddle_graph *g)
 
     if (g == NULL || heddle_sub_acqrel(&g->refs, 1u) != 1)
         return;
+    if (g->obj.ctx != NULL && g->obj.ctx->dev != NULL)
+        heddle_region_forget(g->obj.ctx, g->serial);
     heddle_object_remove(&g->obj);
     alloc = g->obj.alloc;
     a = &alloc;

@@ -27,7 +27,7 @@ static struct graph_run *node_run_of(struct heddle_node *n)
                                         offsetof(struct graph_run, node));
 }
 
-struct heddle_sched_task *heddle_run_start(struct worker *w,
+struct heddle_sched_task *heddle_run_nodes(struct worker *w,
                                            struct graph_run *r)
 {
     heddle_graph *g = r->graph;
@@ -55,7 +55,7 @@ static inline bool run_is_cancelled(const struct graph_run *r)
 }
 
 /* The last sink has ended: another pass, or the end of the launch. */
-static struct heddle_sched_task *run_end(struct worker *w, struct graph_run *r)
+struct heddle_sched_task *heddle_run_end(struct worker *w, struct graph_run *r)
 {
     struct heddle_exec x = {.ctx = w->ctx, .worker = w, .id = r->first_id};
     struct heddle_scope *scope = r->scope;
@@ -83,7 +83,7 @@ node_release(struct worker *w, struct graph_run *r, const struct graph_task *t)
     if (HEDDLE_UNLIKELY(t->nsucc == 0)) {
         /* Acquire and release: the last one sees what all wrote. */
         if (heddle_sub_acqrel(&r->left, 1u) == 1)
-            return run_end(w, r);
+            return heddle_run_end(w, r);
         return NULL;
     }
     for (uint32_t i = t->nsucc; i-- > 0;) {

@@ -165,6 +165,8 @@ void heddle_unit_free(heddle_handle *h)
     heddle_ctx *ctx = handle_ctx(h);
     heddle_handle *root;
 
+    if (ctx != NULL && ctx->dev != NULL && heddle_load_rlx(&h->pinned) != 0)
+        heddle_dev_unpin_host(ctx, h);
     if (ctx != NULL)
         heddle_spin_lock(&ctx->submit_lock);
     root = heddle_unit_destroy(h);

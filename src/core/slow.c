@@ -465,6 +465,8 @@ heddle_engine_finish(struct worker *w, struct heddle_cell *c, heddle_status st)
 {
     heddle_ctx *ctx = w->ctx;
     struct task_ext *ext = heddle_cell_ext(ctx, c);
+    struct heddle_sched_task *next;
+    struct dev_ahead *ahead = NULL;
     struct heddle_exec x;
 
     if (HEDDLE_UNLIKELY(ctx->dev != NULL))
@@ -487,7 +489,12 @@ heddle_engine_finish(struct worker *w, struct heddle_cell *c, heddle_status st)
         heddle_turns_release(&x);
     if (ext != NULL)
         ext_finish(&x, ext, st);
-    return heddle_engine_end(w, c);
+    if (HEDDLE_UNLIKELY((c->flags & TASK_AHEAD) != 0))
+        ahead = heddle_ahead_leave(ctx, c);
+    next = heddle_engine_end(w, c);
+    if (ahead != NULL)
+        heddle_ahead_end(w, ahead, st);
+    return next;
 }
 
 struct heddle_sched_task *heddle_slow_after(struct heddle_exec *x,

@@ -127,9 +127,10 @@ struct heddle_handle {
     struct heddle_extra extra;
     char *name; /* NULL: none */
     uint32_t overlap_cap;
-    bool owns_memory;              /* root allocated by the runtime */
-    size_t span_bytes;             /* from the first to the last element */
-    heddle_handle *prev, *next;    /* all units of the registry */
+    bool owns_memory;           /* root allocated by the runtime */
+    size_t span_bytes;          /* from the first to the last element */
+    _Atomic uint64_t pinned;    /* root: nodes whose drivers have pinned it */
+    heddle_handle *prev, *next; /* all units of the registry */
     struct heddle_allocator alloc; /* outlives the registry */
     uint64_t creator;              /* task that made it, 0: none */
     bool is_zombie;                /* without references; ends with reg */

@@ -57,6 +57,7 @@ struct heddle_op {
     /* Set by the driver before done(), in ns of the driver env's clock; 0 and 0
      * when it cannot tell. */
     uint64_t begin_ns, end_ns;
+    bool is_rough; /* they are a share of a group's, good for pictures */
     struct heddle_op *next; /* the driver's while in flight, as is priv */
     void *priv[2];
 };
@@ -101,6 +102,9 @@ struct heddle_copy {
 };
 
 struct heddle_dev_launch {
+    /* Its end and its times matter; else it may end with others behind it, and
+     * the times may be rough. */
+    bool wants_time;
     /* Called by the driver, on the thread that called launch() or progress(),
      * with `x`: puts the kernel on the stream (cpu, sim: does the work). Its
      * status, when not OK, is the operation's. NULL: nothing to run (sim). */
@@ -114,10 +118,24 @@ struct heddle_drive_env {
     const struct heddle_allocator *alloc;
     uint64_t (*now_ns)(void *user); /* the context's clock */
     void *user;
-    const char *path;      /* disk: a folder; NULL: the system's */
-    uint64_t bytes;        /* disk: the most to use; 0: what is free */
-    void *world;           /* sim: struct heddle_sim */
-    const char *cache_dir; /* for compiled programs; NULL: no cache */
+    const char *path;         /* disk: a folder; NULL: the system's */
+    uint64_t bytes;           /* disk: the most to use; 0: what is free */
+    void *world;              /* sim: struct heddle_sim */
+    const char *cache_dir;    /* for compiled programs; NULL: no cache */
+    const char *cuda_library; /* cuda: load this; NULL: the system's driver */
+};
+
+/*
+ * A recorded region as one operation: `n` launches, put on the stream by put(), in
+ * this order; i may run as soon as pred[first[i]] .. pred[first[i + 1] - 1], all of
+ * them before i, have run.
+ */
+struct heddle_region {
+    unsigned n;
+    heddle_status (*put)(void *user, unsigned i);
+    void *user;
+    const uint32_t *first; /* n + 1 */
+    const uint32_t *pred;
 };
 
 struct heddle_dev_info {
@@ -136,6 +154,9 @@ struct heddle_driver {
     const char *help;        /* one line for `heddle info` */
     enum heddle_device kind; /* 0: memory only */
     bool is_slow; /* to load: looked for only when the user asks for it */
+    /* Launches queue on its streams, and order() is there: tasks are put behind
+     * others that have not ended. */
+    bool is_sure;
 
     /* Required. Up to `cap` devices into info; *n_out: how many there are. None is
      * no failure. `env` may hold nothing but alloc. */
@@ -171,6 +192,27 @@ struct heddle_driver {
      * engine waits on the host instead. */
     heddle_status (*order)(struct heddle_dev *dev, unsigned stream,
                            struct heddle_op *op);
+
+    /*
+     * Optional, all three or none. region() makes a graph of the launches, or, when
+     * *graph_inout is not NULL, brings that one up to date: put() is called for
+     * each. When it fails, *graph_inout is what it was. replay() runs it, like a
+     * launch. A graph in flight is neither brought up to date nor freed.
+     */
+    heddle_status (*region)(struct heddle_dev *dev,
+                            const struct heddle_region *r, unsigned stream,
+                            void **graph_inout);
+    heddle_status (*replay)(struct heddle_dev *dev, void *graph,
+                            unsigned stream, struct heddle_op *op);
+    void (*region_free)(struct heddle_dev *dev, void *graph);
+
+    /*
+     * Optional, both or none; any thread. pin(): these bytes of the host will be
+     * copied often; the driver may make that fast, now or later, or not. unpin():
+     * the same range; nothing uses it, and it may go when this returns.
+     */
+    void (*pin)(struct heddle_dev *dev, void *host, size_t bytes);
+    void (*unpin)(struct heddle_dev *dev, void *host, size_t bytes);
 
     /* Required. Calls done() for what has ended; returns how many. */
     unsigned (*progress)(struct heddle_dev *dev);

@@ -515,6 +515,7 @@ const struct heddle_driver heddle_driver_opencl = {
     .help = "accelerators with OpenCL 1.2 or later",
     .kind = HEDDLE_DEV_OPENCL,
     .is_slow = true,
+    .is_sure = true,
     .probe = ocl_probe,
     .open = ocl_open,
     .close = ocl_close,

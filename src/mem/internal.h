@@ -19,6 +19,7 @@ enum {
     APPEALS = 4,        /* a driver that refuses is asked so often */
     CLEAN_PERCENT = 85, /* from here on copies are written back early */
     CLEAN_LOOKS = 16,   /* so many of the longest unused are looked at */
+    PIN_BYTES = 65536,  /* of the host are pinned from this size on */
 };
 
 /* One buffer: a unit on a node. */

@@ -59,6 +59,9 @@ enum heddle_mem_reason {
 struct heddle_mem_op {
     heddle_handle *unit;
     enum heddle_mode mode; /* R, W, RW or COMMUTE; private ones are not here */
+    bool
+        is_promised; /* who writes it now does so there, and has ended when this
+                         one runs */
     struct mem_copy *copy; /* on the node, once admitted */
 };
 
@@ -185,6 +188,9 @@ void heddle_mem_used(struct heddle_mem *m, heddle_handle *unit, uint64_t task);
 void heddle_mem_forget(struct heddle_mem *m, heddle_handle *unit);
 /* May it be forgotten: no transfer uses it, and none will? */
 bool heddle_mem_may_forget(struct heddle_mem *m, heddle_handle *unit);
+
+/* The memory of a root goes: no driver keeps it pinned. No lock is held. */
+void heddle_mem_unpin_host(struct heddle_mem *m, heddle_handle *root);
 
 /* Starts to bring home all data whose memory is the user's; the number that is not
  * there yet (also counting those under way). */

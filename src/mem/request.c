@@ -212,6 +212,19 @@ static void op_last(struct heddle_mem *m, struct heddle_mem_req *req,
         op_fetch(m, req, op);
 }
 
+/* Does another task write it now? Then its copy is pinned there. Else the data are
+ * there, or have left, or never were. */
+static bool op_is_coming(const struct heddle_mem_req *req,
+                         const struct heddle_mem_op *op)
+{
+    const struct heddle_where *w = op->copy->where;
+    unsigned own = 0;
+
+    for (unsigned i = 0; i < req->nops && req->is_writing; i++)
+        own += req->op[i].copy->where == w && mode_writes(req->op[i].mode);
+    return w->nwriters > own;
+}
+
 static void op_supply(struct heddle_mem *m, struct heddle_mem_req *req,
                       struct heddle_mem_op *op)
 {
@@ -220,6 +233,11 @@ static void op_supply(struct heddle_mem *m, struct heddle_mem_req *req,
 
     if (req->is_last) {
         op_last(m, req, op);
+        return;
+    }
+    if (op->is_promised && op_is_coming(req, op)) {
+        if (mode_writes(op->mode))
+            (void)op_wait_all(m, req, op->copy);
         return;
     }
     waits = op_root(m, req, op->unit);

@@ -235,6 +235,33 @@ static heddle_status xfer_leg(struct mem_xfer *x)
     return n->drv->copy(n->dev, &c, n->copy_stream, &x->op);
 }
 
+/* Drivers copy faster from and to memory that is pinned. */
+static void xfer_pin_host(struct heddle_mem *m, unsigned node,
+                          heddle_handle *root)
+{
+    const struct mem_node *n = &m->node[node];
+    void *base = heddle_load_acq(&root->base);
+
+    if (n->drv->pin == NULL || m->disk >= 0 || root->span_bytes < PIN_BYTES ||
+        base == NULL)
+        return;
+    n->drv->pin(n->dev, base, root->span_bytes);
+    /* Relaxed: who frees the memory comes after this transfer. */
+    atomic_fetch_or_explicit(&root->pinned, UINT64_C(1) << node,
+                             memory_order_relaxed);
+}
+
+void heddle_mem_unpin_host(struct heddle_mem *m, heddle_handle *root)
+{
+    const uint64_t pinned = heddle_load_rlx(&root->pinned);
+
+    for (unsigned i = 0; i < m->nnodes; i++)
+        if ((pinned >> i & 1) != 0)
+            m->node[i].drv->unpin(m->node[i].dev, heddle_load_acq(&root->base),
+                                  root->span_bytes);
+    heddle_store_rlx(&root->pinned, UINT64_C(0)); /* nobody else has it */
+}
+
 static heddle_status xfer_copy(struct mem_xfer *x)
 {
     struct heddle_mem *m = x->mem;
@@ -259,6 +286,7 @@ static heddle_status xfer_copy(struct mem_xfer *x)
     c.host = xfer_host(x);
     if (c.host == NULL && !m->is_fake)
         return HEDDLE_ENOMEM;
+    xfer_pin_host(m, x->from == 0 ? x->to : x->from, x->where->unit->root);
     return n->drv->copy(n->dev, &c, n->copy_stream, &x->op);
 }
 
@@ -332,8 +360,9 @@ static bool xfer_settle(struct heddle_mem *m, struct mem_xfer *x,
     if (x->why == HEDDLE_MEM_EVICT) {
         m->node[x->from].leaving -= x->src->bytes;
         m->node[x->from].nevicting--;
-        /* Not wanted by anybody meanwhile: it goes. */
-        if (st == HEDDLE_OK && x->src->pins == 1)
+        /* Not wanted by anybody meanwhile, nor seen through a view: it goes. */
+        if (st == HEDDLE_OK && x->src->pins == 1 &&
+            (x->from != 0 || heddle_unit_noverlaps(w->unit) == 0))
             x->src->is_doomed = true;
     }
     if (st != HEDDLE_OK && st != HEDDLE_EDEV && st != HEDDLE_ENOMEM &&

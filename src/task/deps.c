@@ -358,6 +358,16 @@ bool heddle_deps_link(struct heddle_slab *s, struct heddle_cell *c, uint32_t m)
     return heddle_sub_acqrel(&c->ndeps, (int32_t)ended) == (int32_t)ended;
 }
 
+/* The word of an edge. */
+static _Atomic uint32_t *edge_slot(struct heddle_pool *p, uint32_t node)
+{
+    struct heddle_cell *c = heddle_pool_cell(p, (node - 1) >> 5);
+    const uint32_t slot = (node - 1) & 31;
+
+    return slot < HEDDLE_CELL_NODES ? &c->node[slot]
+                                    : &c->spill[slot - HEDDLE_CELL_NODES];
+}
+
 struct heddle_cell *heddle_edge_owner(struct heddle_pool *p, uint32_t node,
                                       uint32_t *next_out)
 {
@@ -371,4 +381,24 @@ struct heddle_cell *heddle_edge_owner(struct heddle_pool *p, uint32_t node,
     }
     *next_out = heddle_load_rlx(&c->spill[slot - HEDDLE_CELL_NODES]);
     return heddle_pool_cell(p, c->owner);
+}
+
+void heddle_edges_return(struct heddle_pool *p, struct heddle_cell *c,
+                         uint32_t first)
+{
+    const uint64_t gen = (uint64_t)c->gen << 32;
+    _Atomic uint32_t *slot;
+    uint32_t last = first, next;
+    uint64_t w = heddle_load_acq(&c->succ);
+
+    for (;;) {
+        (void)heddle_edge_owner(p, last, &next);
+        if (next == 0)
+            break;
+        last = next;
+    }
+    slot = edge_slot(p, last);
+    do
+        heddle_store_rlx(slot, (uint32_t)w); /* published by the CAS */
+    while (!heddle_cas_acqrel(&c->succ, &w, gen | first));
 }

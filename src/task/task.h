@@ -369,5 +369,9 @@ void heddle_dep_fini(struct heddle_dep *dep, const struct heddle_allocator *a);
 /* The cell that the edge word `node` (not 0) belongs to, and the next edge. */
 struct heddle_cell *heddle_edge_owner(struct heddle_pool *p, uint32_t node,
                                       uint32_t *next_out);
+/* Puts edges that were taken off a task's list, from `first` to the last one,
+ * back; it has not ended. */
+void heddle_edges_return(struct heddle_pool *p, struct heddle_cell *c,
+                         uint32_t first);
 
 #endif /* HEDDLE_TASK_TASK_H */

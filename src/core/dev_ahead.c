@@ -1,0 +1,670 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * dev_ahead: tasks that are put on a device before their predecessors have ended.
+ *
+ * Purpose    dependencies between the kernels of one device stay on the device: the
+ *            host launches a task behind those it waits for (stream order, events)
+ *            and only follows what has ended.
+ * Structure  When a task was launched, the tasks that wait for it are taken off its
+ *            list and get a record. A record whose task waits for nothing but
+ *            launched tasks of one device is given to the scheduler *ahead*. When a
+ *            worker of that device gets it, it goes its usual way: what is being
+ *            written counts as being there, since whoever writes it now is before
+ *            this task, and so on this device. When anybody else gets it,
+ *            it is put aside and pushed again when it is really ready.
+ *
+ *              WAITING   for tasks that are not launched, too
+ *              PUSHED    ahead: the scheduler has it
+ *              ASIDE     somebody else got it, or its device failed: it is pushed
+ *                        again with the end of its last predecessor
+ *              RUNNING   on the device, ahead or not
+ *              READY     not ahead any more and somewhere; it has successors here
+ *
+ * Invariants (1) the engine's own count (ndeps) is not touched by going ahead: it
+ *                reaches 0 when all predecessors have ended, and what a task has
+ *                written counts only then (heddle_mem_end)
+ *            (2) a task does not end before its predecessors: what it has to say
+ *                is held until then (heddle_ahead_hold)
+ *            (3) when a predecessor must run again, since its device was lost,
+ *                whatever ran behind it counts for nothing and runs again, too
+ *            (4) npred == ndeps: only this file counts it down, so that nobody else
+ *                pushes it; the words of its edges are free then, and the
+ *                scheduler may use them
+ * Threads    the driver, but for heddle_ahead_pop() (a core that got such a task)
+ *            and heddle_ahead_end() (of a task that ran again on a core); `lock`.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "core/dev.h"
+
+enum { WAITING, PUSHED, ASIDE, RUNNING, READY };
+
+#define AHEAD_BIT INT32_C(0x40000000) /* of ndeps: look for the record */
+
+struct ahead_succ {
+    struct ahead_succ *next;
+    struct dev_ahead *to;
+};
+
+/* --- records ------------------------------------------------------------------ */
+
+static struct dev_ahead *ahead_find(struct ahead *a,
+                                    const struct heddle_cell *c)
+{
+    return heddle_map_get_ptr(&a->of, (uintptr_t)c);
+}
+
+static struct dev_ahead *ahead_new(struct ahead *a, struct heddle_cell *c)
+{
+    struct dev_ahead *r = a->free;
+
+    if (r == NULL) {
+        r = heddle_zalloc(a->of.a, 1, sizeof(*r));
+        if (r == NULL)
+            return NULL;
+        r->next = NULL;
+    }
+    if (heddle_map_put(&a->of, (uintptr_t)c, (uintptr_t)r) != HEDDLE_OK) {
+        if (r != a->free)
+            heddle_free(a->of.a, r, sizeof(*r));
+        return NULL;
+    }
+    if (r == a->free)
+        a->free = r->next;
+    *r = (struct dev_ahead){.cell = c, .state = WAITING};
+    c->flags |= TASK_AHEAD | TASK_SLOW;
+    return r;
+}
+
+/* Its task is an ordinary one from now on, or has ended. */
+static void ahead_free(struct ahead *a, struct dev_ahead *r)
+{
+    (void)heddle_map_remove(&a->of, (uintptr_t)r->cell, NULL);
+    r->cell->flags &= ~(uint32_t)TASK_AHEAD;
+    if (r->is_listed) {
+        *r->prev = r->next;
+        if (r->next != NULL)
+            r->next->prev = r->prev;
+    }
+    r->next = a->free;
+    a->free = r;
+}
+
+static void ahead_list(struct ahead *a, struct dev_ahead *r)
+{
+    r->is_listed = true;
+    r->prev = &a->waiting;
+    r->next = a->waiting;
+    if (r->next != NULL)
+        r->next->prev = &r->next;
+    a->waiting = r;
+}
+
+static void ahead_unlist(struct dev_ahead *r)
+{
+    if (!r->is_listed)
+        return;
+    r->is_listed = false;
+    *r->prev = r->next;
+    if (r->next != NULL)
+        r->next->prev = r->prev;
+}
+
+static bool ahead_reserve(struct ahead *a, unsigned n)
+{
+    for (; a->nspare < n; a->nspare++) {
+        struct ahead_succ *s = heddle_alloc(a->of.a, sizeof(*s));
+
+        if (s == NULL)
+            return false;
+        s->next = a->spare;
+        a->spare = s;
+    }
+    return true;
+}
+
+void heddle_ahead_init(struct ahead *a, const struct heddle_allocator *alloc)
+{
+    heddle_map_init(&a->of, alloc);
+}
+
+void heddle_ahead_fini(struct ahead *a)
+{
+    while (a->free != NULL) {
+        struct dev_ahead *r = a->free;
+
+        a->free = r->next;
+        heddle_free(a->of.a, r, sizeof(*r));
+    }
+    while (a->spare != NULL) {
+        struct ahead_succ *s = a->spare;
+
+        a->spare = s->next;
+        heddle_free(a->of.a, s, sizeof(*s));
+    }
+    heddle_map_fini(&a->of);
+}
+
+/* --- who may ------------------------------------------------------------------- */
+
+/* Plain operands, nothing that waits for its turn or is tried again. */
+static bool exec_is_plain(const struct heddle_exec *x,
+                          const struct task_ext *ext)
+{
+    if (x->cell == NULL || x->cell->scope != NULL ||
+        (x->cell->flags & TASK_HIDDEN) != 0 ||
+        x->nops > HEDDLE_KERNEL_OPERANDS || (ext != NULL && ext->retries != 0))
+        return false;
+    for (unsigned i = 0; i < x->nops; i++)
+        if (x->mode[i] == HEDDLE_COMMUTE || x->mode[i] == HEDDLE_REDUCE)
+            return false;
+    return true;
+}
+
+static bool units_overlap(const heddle_handle *a, const heddle_handle *b)
+{
+    return a->root == b->root &&
+           heddle_box_overlap(&a->box, &b->box, a->root->layout.ndim);
+}
+
+/* What x shares with p, which has it on the device. False: they share data in
+ * another way than as whole units, and those meet on the host. */
+static bool exec_shared(const struct heddle_exec *x,
+                        const struct heddle_exec *p, uint32_t *shared)
+{
+    for (unsigned i = 0; i < x->nops; i++)
+        for (unsigned k = 0; k < p->nops; k++) {
+            if (x->mode[i] == HEDDLE_SCRATCH || p->mode[k] == HEDDLE_SCRATCH)
+                continue;
+            if (x->op[i] != p->op[k]) {
+                if (units_overlap(x->op[i], p->op[k]))
+                    return false;
+                continue;
+            }
+            *shared |= UINT32_C(1) << i;
+        }
+    return true;
+}
+
+/* Its predecessors are where it would have to be: launched, on one device. */
+static bool ahead_is_supported(const struct dev_ahead *r)
+{
+    for (unsigned i = 0; i < r->npred; i++) {
+        const struct dev_task *p = r->pred[i]->dt;
+
+        if (p == NULL || !p->is_flying || r->pred[i]->is_void ||
+            p->worker->cls != r->cls)
+            return false;
+    }
+    return true;
+}
+
+/* May it go ahead? Then to the scheduler with it. Lock held; drops it. */
+static bool ahead_consider(struct heddle_devs *d, struct dev_ahead *r)
+{
+    struct ahead *a = &d->ahead;
+    struct heddle_exec x;
+    struct task_ext own;
+    const struct task_ext *ext;
+    uint32_t shared = 0;
+    uint64_t ready_ns = 0;
+    unsigned variant;
+    double sure;
+
+    /* Acquire: what the predecessors that have ended wrote. */
+    if (r->state != WAITING || r->is_mixed ||
+        heddle_load_acq(&r->cell->ndeps) != (int32_t)r->npred)
+        return false;
+    if (!ahead_is_supported(r))
+        return false;
+    ext = heddle_task_exec(d->ctx->driver, &r->cell->sched, &x, &own);
+    r->is_mixed = !exec_is_plain(&x, ext) ||
+                  heddle_dev_is_own(&r->cell->sched) ||
+                  isinf(heddle_dev_cost(d, &x, ext, r->cls, &variant, &sure));
+    for (unsigned i = 0; i < r->npred && !r->is_mixed; i++) {
+        const struct dev_task *p = r->pred[i]->dt;
+
+        r->is_mixed = !exec_shared(&x, &p->x, &shared);
+        if (p->due_ns > ready_ns)
+            ready_ns = p->due_ns;
+    }
+    if (r->is_mixed)
+        return false;
+    ahead_unlist(r);
+    r->shared = shared;
+    r->ready_ns = ready_ns;
+    r->state = PUSHED;
+    heddle_add_acqrel(&r->cell->ndeps, AHEAD_BIT);
+    heddle_spin_unlock(&a->lock);
+    if (heddle_trace_is_on(d->ctx->driver->lane, HEDDLE_TRACE_READY))
+        heddle_trace_ready(d->ctx->driver->lane, r->cell->id,
+                           heddle_ctx_ticks(d->ctx));
+    heddle_engine_push(d->ctx->driver, &r->cell->sched);
+    heddle_spin_lock(&a->lock);
+    return true;
+}
+
+/* --- launched -------------------------------------------------------------------- */
+
+/* `to` waits for the task of r. Lock held; there is a spare link. */
+static void ahead_link(struct ahead *a, struct dev_ahead *r,
+                       struct dev_ahead *to)
+{
+    struct ahead_succ *s = a->spare;
+
+    a->spare = s->next;
+    a->nspare--;
+    s->to = to;
+    s->next = r->succ;
+    r->succ = s;
+    if (to->npred == 0)
+        to->cls = r->dt->worker->cls;
+    if (to->npred < AHEAD_PREDS)
+        to->pred[to->npred] = r;
+    to->is_mixed = to->is_mixed || to->npred >= AHEAD_PREDS ||
+                   to->cls != r->dt->worker->cls;
+    to->npred++;
+}
+
+/* Those that wait for a launched task come here. */
+static bool ahead_take(struct heddle_devs *d, struct dev_task *dt)
+{
+    struct ahead *a = &d->ahead;
+    struct heddle_cell *c = dt->x.cell;
+    const uint64_t gen = (uint64_t)c->gen << 32;
+    uint32_t node = (uint32_t)heddle_load_acq(&c->succ);
+    unsigned n = 0;
+    bool did = false;
+
+    if (node == 0)
+        return false;
+    heddle_spin_lock(&a->lock);
+    for (uint32_t e = node; e != 0; n++)
+        (void)heddle_edge_owner(&d->ctx->pool, e, &e);
+    if (!ahead_reserve(a, n) ||
+        heddle_map_reserve(&a->of, heddle_map_count(&a->of) + n + 1) !=
+            HEDDLE_OK ||
+        (dt->ahead == NULL && (dt->ahead = ahead_new(a, c)) == NULL)) {
+        heddle_spin_unlock(&a->lock);
+        return false; /* no memory: they wait for the end */
+    }
+    dt->ahead->dt = dt;
+    dt->ahead->state = RUNNING;
+    /* What was counted, and no more: the rest comes the next time. Acquire: the
+     * waiting cells that submitters linked. */
+    {
+        uint64_t was = gen | node;
+
+        if (!heddle_cas_acqrel(&c->succ, &was, gen)) {
+            heddle_spin_unlock(&a->lock);
+            return true; /* there are more by now */
+        }
+    }
+    while (node != 0) {
+        uint32_t next;
+        struct heddle_cell *w = heddle_edge_owner(&d->ctx->pool, node, &next);
+        struct dev_ahead *to = ahead_find(a, w);
+
+        if (to == NULL) {
+            to = ahead_new(a, w);
+            if (to == NULL) { /* it and the rest go back */
+                heddle_edges_return(&d->ctx->pool, c, node);
+                break;
+            }
+            ahead_list(a, to);
+        }
+        ahead_link(a, dt->ahead, to);
+        did = ahead_consider(d, to) || did;
+        node = next;
+    }
+    heddle_spin_unlock(&a->lock);
+    return did;
+}
+
+void heddle_ahead_launched(struct dev_task *dt)
+{
+    struct heddle_devs *d = dt->ctx->dev;
+    struct ahead *a = &d->ahead;
+
+    /* Whoever runs behind a task may overwrite the only copy of what that one
+     * would need to run again: so it must be sure to end, or its device with it. */
+    if (!d->cls[dt->worker->cls].drv->is_sure || dt->called != HEDDLE_OK ||
+        !exec_is_plain(&dt->x, dt->ext))
+        return;
+    dt->is_flying = true;
+    dt->fly_next = NULL;
+    dt->fly_prev = a->flying_last;
+    if (a->flying_last != NULL)
+        a->flying_last->fly_next = dt;
+    else
+        a->flying = dt;
+    a->flying_last = dt;
+    (void)ahead_take(d, dt);
+}
+
+void heddle_ahead_landed(struct dev_task *dt)
+{
+    struct ahead *a = &dt->ctx->dev->ahead;
+
+    if (!dt->is_flying)
+        return;
+    dt->is_flying = false;
+    if (dt->fly_prev != NULL)
+        dt->fly_prev->fly_next = dt->fly_next;
+    else
+        a->flying = dt->fly_next;
+    if (dt->fly_next != NULL)
+        dt->fly_next->fly_prev = dt->fly_prev;
+    else
+        a->flying_last = dt->fly_prev;
+}
+
+bool heddle_ahead_step(struct heddle_devs *d)
+{
+    struct ahead *a = &d->ahead;
+    bool did = false;
+
+    for (struct dev_task *dt = a->flying; dt != NULL; dt = dt->fly_next)
+        did = ahead_take(d, dt) || did;
+    if (a->waiting != NULL) {
+        struct dev_ahead *r, *next;
+
+        heddle_spin_lock(&a->lock);
+        for (r = a->waiting; r != NULL; r = next) {
+            next = r->next;
+            did = ahead_consider(d, r) || did;
+        }
+        heddle_spin_unlock(&a->lock);
+    }
+    while (a->freed != NULL) {
+        struct dev_task *dt = a->freed;
+
+        a->freed = dt->next;
+        heddle_dev_unhold(dt);
+        did = true;
+    }
+    return did;
+}
+
+/* --- somebody got it -------------------------------------------------------------- */
+
+static bool ahead_is_marked(struct heddle_sched_task *t)
+{
+    return !heddle_is_node(t) &&
+           (heddle_load_acq(&heddle_task_cell(t)->ndeps) & AHEAD_BIT) != 0;
+}
+
+/* Its record, while it is ahead. Lock held. */
+static struct dev_ahead *ahead_of(struct ahead *a, struct heddle_sched_task *t)
+{
+    return ahead_is_marked(t) ? ahead_find(a, heddle_task_cell(t)) : NULL;
+}
+
+bool heddle_ahead_pop(struct heddle_devs *d, struct heddle_sched_task *t,
+                      unsigned cls, unsigned worker)
+{
+    const struct heddle_sched_ops *sched = d->ctx->sched;
+    struct ahead *a = &d->ahead;
+    struct dev_ahead *r;
+    bool ok;
+
+    if (!ahead_is_marked(t))
+        return true;
+    heddle_spin_lock(&a->lock);
+    r = ahead_of(a, t);
+    ok = r == NULL || (r->cls == cls && ahead_is_supported(r));
+    heddle_spin_unlock(&a->lock);
+    if (ok)
+        return true;
+    /* The scheduler learns it before it can be pushed again. */
+    if (sched->ended != NULL)
+        sched->ended(d->ctx->sched_self, t, worker, -1);
+    heddle_spin_lock(&a->lock);
+    r = ahead_of(a, t);
+    if (r != NULL)
+        r->state = ASIDE;
+    heddle_spin_unlock(&a->lock);
+    if (r == NULL) /* really ready, just now */
+        heddle_engine_push_foreign(d->ctx, t);
+    return false;
+}
+
+void heddle_ahead_begin(struct dev_task *dt)
+{
+    struct ahead *a = &dt->ctx->dev->ahead;
+    struct dev_ahead *r;
+
+    if (dt->x.cell == NULL || (dt->x.cell->flags & TASK_AHEAD) == 0)
+        return;
+    heddle_spin_lock(&a->lock);
+    r = ahead_find(a, dt->x.cell);
+    if (r != NULL) {
+        r->state = RUNNING;
+        r->dt = dt;
+        r->is_void = r->has_failed = false;
+        dt->ahead = r;
+    }
+    heddle_spin_unlock(&a->lock);
+}
+
+bool heddle_ahead_is_ahead(const struct dev_task *dt)
+{
+    return dt->ahead != NULL && dt->ahead->npred != 0;
+}
+
+/* On the stream of a predecessor nothing has to be waited for; but only one
+ * successor inherits it, or branches would run one after the other. */
+struct dev_worker *heddle_ahead_stream(struct dev_task *dt)
+{
+    const struct dev_ahead *r = dt->ahead;
+
+    for (unsigned i = 0; r != NULL && i < r->npred; i++) {
+        struct dev_task *p = r->pred[i]->dt;
+
+        if (p != NULL && !p->has_heir) {
+            p->has_heir = true;
+            return p->on;
+        }
+    }
+    return dt->worker;
+}
+
+heddle_status heddle_ahead_order(struct dev_task *dt)
+{
+    struct dev_class *c = &dt->ctx->dev->cls[dt->worker->cls];
+    const struct dev_ahead *r = dt->ahead;
+
+    for (unsigned i = 0; r != NULL && i < r->npred; i++) {
+        struct dev_task *p = r->pred[i]->dt;
+
+        if (p != NULL && p->is_flying && p->on != dt->on)
+            HEDDLE_TRY(c->drv->order(c->dev, dt->on->stream, &p->op));
+    }
+    return HEDDLE_OK;
+}
+
+/* --- ends ------------------------------------------------------------------------- */
+
+bool heddle_ahead_hold(struct dev_task *dt, heddle_status st)
+{
+    struct dev_ahead *r = dt->ahead;
+    bool holds;
+
+    if (r == NULL)
+        return false;
+    heddle_spin_lock(&dt->ctx->dev->ahead.lock);
+    holds = r->npred != 0;
+    heddle_spin_unlock(&dt->ctx->dev->ahead.lock);
+    if (!holds)
+        return false;
+    dt->held = st;
+    dt->is_held = true;
+    return true;
+}
+
+bool heddle_ahead_is_void(const struct dev_task *dt)
+{
+    return dt->ahead != NULL && dt->ahead->is_void;
+}
+
+bool heddle_ahead_has_failed(const struct dev_task *dt)
+{
+    return dt->ahead != NULL && dt->ahead->has_failed;
+}
+
+/* What it has to say can be said now. Driver. */
+static void ahead_release(struct ahead *a, struct dev_ahead *r)
+{
+    struct dev_task *dt = r->dt;
+
+    if (dt == NULL || !dt->is_held)
+        return;
+    dt->is_held = false;
+    dt->next = a->freed;
+    a->freed = dt;
+}
+
+bool heddle_ahead_again(struct dev_task *dt)
+{
+    struct ahead *a = &dt->ctx->dev->ahead;
+    struct dev_ahead *r = dt->ahead;
+    bool waits;
+
+    if (r == NULL)
+        return false;
+    heddle_spin_lock(&a->lock);
+    for (struct ahead_succ *s = r->succ; s != NULL; s = s->next) {
+        s->to->is_void = s->to->dt != NULL;
+        ahead_release(a, s->to);
+    }
+    waits = r->npred != 0;
+    r->dt = NULL;
+    r->state = waits ? ASIDE : READY;
+    if (!waits && r->succ == NULL)
+        ahead_free(a, r);
+    heddle_spin_unlock(&a->lock);
+    dt->ahead = NULL;
+    return waits;
+}
+
+struct dev_ahead *heddle_ahead_leave(heddle_ctx *ctx, struct heddle_cell *c)
+{
+    struct ahead *a = &ctx->dev->ahead;
+    struct dev_ahead *r;
+
+    heddle_spin_lock(&a->lock);
+    r = ahead_find(a, c);
+    HEDDLE_ASSERT(r == NULL || r->npred == 0);
+    if (r != NULL) {
+        (void)heddle_map_remove(&a->of, (uintptr_t)c, NULL);
+        c->flags &= ~(uint32_t)TASK_AHEAD;
+        r->dt = NULL;
+    }
+    heddle_spin_unlock(&a->lock);
+    return r;
+}
+
+/* One predecessor of r has ended. True: push its task. Lock held. */
+static bool ahead_count_down(struct ahead *a, struct dev_ahead *r,
+                             const struct dev_ahead *pred, heddle_status st)
+{
+    const bool was_ahead = r->state == PUSHED || r->state == ASIDE ||
+                           (r->state == RUNNING && r->npred != 0);
+    struct heddle_cell *c = r->cell;
+    bool pushes = false;
+
+    for (unsigned i = 0; i < r->npred && i < AHEAD_PREDS; i++)
+        if (r->pred[i] == pred) {
+            const unsigned last =
+                r->npred <= AHEAD_PREDS ? r->npred - 1 : AHEAD_PREDS - 1;
+
+            r->pred[i] = r->pred[last];
+            break;
+        }
+    r->npred--;
+    r->has_failed = r->has_failed || st != HEDDLE_OK;
+    if (!was_ahead) {
+        /* Others may count, too: whoever brings it to 0 pushes. */
+        if (r->npred == 0)
+            ahead_free(a, r);
+        return heddle_sub_acqrel(&c->ndeps, 1) == 1;
+    }
+    heddle_sub_acqrel(&c->ndeps, 1);
+    if (r->npred != 0)
+        return false;
+    if (r->state == RUNNING) {
+        ahead_release(a, r);
+    } else {
+        pushes = r->state == ASIDE;
+        r->state = READY;
+        if (r->succ == NULL)
+            ahead_free(a, r);
+    }
+    /* Release: whoever has got it from the scheduler sees what was done. */
+    heddle_sub_acqrel(&c->ndeps, AHEAD_BIT);
+    return pushes;
+}
+
+void heddle_ahead_end(struct worker *w, struct dev_ahead *r, heddle_status st)
+{
+    struct ahead *a = &w->ctx->dev->ahead;
+    struct heddle_sched_task *first = NULL, **last = &first;
+
+    heddle_spin_lock(&a->lock);
+    while (r->succ != NULL) {
+        struct ahead_succ *s = r->succ;
+        struct heddle_cell *c = s->to->cell;
+
+        r->succ = s->next;
+        if (ahead_count_down(a, s->to, r, st)) {
+            *last = &c->sched;
+            last = &c->sched.link[0];
+        }
+        s->next = a->spare;
+        a->spare = s;
+        a->nspare++;
+    }
+    *last = NULL;
+    r->next = a->free;
+    a->free = r;
+    heddle_spin_unlock(&a->lock);
+    while (first != NULL) {
+        struct heddle_sched_task *t = first;
+
+        first = t->link[0];
+        if (heddle_trace_is_on(w->lane, HEDDLE_TRACE_READY))
+            heddle_trace_ready(w->lane, heddle_task_cell(t)->id,
+                               heddle_ctx_ticks(w->ctx));
+        heddle_engine_push(w, t);
+    }
+}
+
+/* --- what a scheduler is told --------------------------------------------------- */
+
+uint32_t heddle_ahead_view(struct heddle_devs *d,
+                           const struct heddle_sched_task *t, unsigned cls,
+                           double *wait_ns)
+{
+    struct ahead *a = &d->ahead;
+    struct heddle_sched_task *task = (struct heddle_sched_task *)(uintptr_t)t;
+    struct dev_ahead *r;
+    uint32_t shared = 0;
+    uint64_t now;
+
+    *wait_ns = 0;
+    if (heddle_is_node(t) || !ahead_is_marked(task))
+        return 0;
+    heddle_spin_lock(&a->lock);
+    r = ahead_find(a, heddle_task_cell(task));
+    if (r != NULL && r->npred != 0) {
+        now = heddle_dev_now_ns(d);
+        shared = r->shared;
+        if (d->cls[r->cls].node != d->cls[cls].node && r->ready_ns > now)
+            *wait_ns = (double)(r->ready_ns - now);
+        if (d->cls[r->cls].node != d->cls[cls].node)
+            shared = 0;
+    }
+    heddle_spin_unlock(&a->lock);
+    return shared;
+}

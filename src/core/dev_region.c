@@ -1,0 +1,587 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * dev_region: a recorded region as one operation of a device.
+ *
+ * Purpose    a region of small kernels costs the host one launch instead of one for
+ *            each: where all its tasks can run on one device, and the driver can
+ *            replay (CUDA graphs), the whole run goes there.
+ * Structure  A run that starts is offered here. If its tasks are such, it becomes a
+ *            request for all operands together; when they are there the driver
+ *            makes a graph of the launches, or takes one made before: the same one
+ *            when nothing has changed, else one that is brought up to date. Whatever
+ *            goes wrong before the replay has ended well, the run is done again, one
+ *            node after the other, as if this file did not exist: so failures are
+ *            told by the nodes they belong to.
+ * Invariants (1) a graph is used by one run at a time
+ *            (2) nothing that a run wrote counts before heddle_mem_end()
+ * Threads    heddle_region_offer() and heddle_region_forget(): any. The rest: the
+ *            driver. `lock` guards the two lists.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "core/dev.h"
+#include "core/graph.h"
+
+enum {
+    REGION_UNITS = 4096, /* most operands of a region */
+    REGION_EVERY = 64,   /* launches between looks at the costs */
+    REGION_KEPT = 4,     /* graphs of one region on one device */
+    REGION_NS = 3000,    /* a small kernel of unknown length */
+    REGION_TRIES = 3,    /* that fail, before it is left alone for a while */
+    REGION_NONE = 1,     /* graph.region: as nodes; 2 + class: there */
+};
+
+/* What a device has made of a region. */
+struct dev_graph {
+    struct dev_graph *next;
+    uint64_t serial; /* of the region */
+    unsigned cls;
+    void *graph;
+    bool is_busy;
+    bool is_dead;  /* its region is gone */
+    uint32_t nptr; /* operands, and where they were when it was made */
+    void **ptr;
+    size_t arg_bytes;
+    unsigned char *arg;
+};
+
+/* A run on its way. */
+struct region_run {
+    struct dev_task dt; /* first */
+    struct region_run *next;
+    struct graph_run *run;
+    struct dev_graph *made;
+};
+
+/* --- which regions ---------------------------------------------------------------- */
+
+/* Units that overlap have copies of their own on a device: such regions do not go
+ * there as a whole. */
+static bool region_is_apart(const heddle_graph *g)
+{
+    for (uint32_t i = 1; i < g->nunits; i++)
+        for (uint32_t k = 0; k < i; k++)
+            if (g->acc[k].unit->root == g->acc[i].unit->root &&
+                heddle_box_overlap(&g->acc[k].unit->box, &g->acc[i].unit->box,
+                                   g->acc[i].unit->root->layout.ndim))
+                return false;
+    return true;
+}
+
+static bool region_is_plain(const heddle_graph *g)
+{
+    if (g->ntasks < 2 || g->ntasks > UINT32_MAX / 2 || g->nunits > REGION_UNITS)
+        return false;
+    for (size_t i = 0; i < g->nops; i++)
+        if (g->rec[i].mode > HEDDLE_RW)
+            return false;
+    for (size_t i = 0; i < g->ntasks; i++) {
+        const heddle_kernel *k = g->task[i].kinfo->kernel;
+
+        if (k->expand != NULL)
+            return false;
+        for (unsigned v = 0; v < g->task[i].kinfo->nvariants; v++)
+            if (k->variants[v].device != HEDDLE_DEV_CPU &&
+                k->variants[v].scratch_bytes != 0)
+                return false;
+    }
+    return region_is_apart(g);
+}
+
+/* ns of all its tasks on a class, INFINITY: not there. */
+static double region_cost(struct worker *w, struct graph_run *r, unsigned cls,
+                          double unknown)
+{
+    struct heddle_devs *d = w->ctx->dev;
+    double ns = 0;
+
+    for (size_t i = 0; i < r->graph->ntasks; i++) {
+        struct heddle_exec x;
+        struct task_ext ext;
+        unsigned variant;
+        double sure, one;
+
+        heddle_node_exec(w, &r->node[i].sched, &x, &ext);
+        one = heddle_dev_cost(d, &x, &ext, cls, &variant, &sure);
+        ns += isnan(one) ? unknown : one;
+    }
+    return ns;
+}
+
+static bool region_fits(struct heddle_devs *d, const heddle_graph *g,
+                        unsigned cls)
+{
+    uint64_t need = 0;
+
+    for (uint32_t i = 0; i < g->nunits; i++)
+        need += heddle_mem_copy_bytes(g->acc[i].unit);
+    return need <= d->node[d->cls[cls].node].budget;
+}
+
+static int32_t region_decide(struct worker *w, struct graph_run *r)
+{
+    struct heddle_devs *d = w->ctx->dev;
+    const heddle_graph *g = r->graph;
+    double best = INFINITY, cores;
+    int32_t where = REGION_NONE;
+
+    if (!region_is_plain(g))
+        return REGION_NONE;
+    for (unsigned c = 0; c < d->ncls; c++) {
+        double ns;
+
+        if (d->cls[c].dev == NULL || d->cls[c].drv->region == NULL ||
+            heddle_load_acq(&d->cls[c].is_lost) != 0 || !region_fits(d, g, c))
+            continue;
+        ns = region_cost(w, r, c, REGION_NS);
+        if (ns < best) {
+            best = ns;
+            where = (int32_t)c + 2;
+        }
+    }
+    if (where == REGION_NONE)
+        return where;
+    /* Unknown on cores: the device it is. */
+    cores = region_cost(w, r, 0, INFINITY) / w->ctx->nworkers;
+    return cores < best ? REGION_NONE : where;
+}
+
+/* The class for this launch, or -1. */
+static int region_class(struct worker *w, struct graph_run *r)
+{
+    heddle_graph *g = r->graph;
+    /* Relaxed: a cache; two launches may decide twice. */
+    const uint32_t age = heddle_add_rlx(&g->region_age, 1u);
+    int32_t where = heddle_load_rlx(&g->region);
+
+    if (where == 0 || age % REGION_EVERY == REGION_EVERY - 1) {
+        where = region_decide(w, r);
+        heddle_store_rlx(&g->region, where);
+    }
+    if (where < 2 || heddle_load_acq(&w->ctx->dev->cls[where - 2].is_lost) != 0)
+        return -1;
+    return where - 2;
+}
+
+/* --- a run ------------------------------------------------------------------------ */
+
+static struct region_run *region_new(heddle_ctx *ctx, struct graph_run *r)
+{
+    const heddle_graph *g = r->graph;
+    struct region_run *rr = heddle_zalloc(&ctx->alloc, 1, sizeof(*rr));
+
+    if (rr == NULL)
+        return NULL;
+    rr->dt.more =
+        heddle_zalloc(&ctx->alloc, g->nunits + (size_t)1, sizeof(*rr->dt.more));
+    if (rr->dt.more == NULL) {
+        heddle_free(&ctx->alloc, rr, sizeof(*rr));
+        return NULL;
+    }
+    rr->run = r;
+    rr->dt.ctx = ctx;
+    rr->dt.req.op = rr->dt.more;
+    rr->dt.req.nops = g->nunits;
+    for (size_t i = 0; i < g->nops; i++)
+        rr->dt.more[g->rec[i].index] = (struct heddle_mem_op){
+            .unit = r->op[i], .mode = g->acc[g->rec[i].index].mode};
+    return rr;
+}
+
+static void region_free(struct region_run *rr)
+{
+    heddle_ctx *ctx = rr->dt.ctx;
+
+    heddle_free(&ctx->alloc, rr->dt.more,
+                (rr->dt.req.nops + (size_t)1) * sizeof(*rr->dt.more));
+    heddle_free(&ctx->alloc, rr, sizeof(*rr));
+}
+
+bool heddle_region_offer(struct worker *w, struct graph_run *r)
+{
+    heddle_ctx *ctx = w->ctx;
+    struct heddle_devs *d = ctx->dev;
+    struct region_run *rr;
+    int cls;
+
+    if (!d->has_regions || heddle_load_rlx(&ctx->reg.nmarks) != 0 ||
+        heddle_load_rlx(&ctx->is_cancelled) != 0 ||
+        (r->group != NULL && heddle_load_acq(&r->group->is_cancelled) != 0))
+        return false;
+    cls = region_class(w, r);
+    if (cls < 0)
+        return false;
+    rr = region_new(ctx, r);
+    if (rr == NULL)
+        return false;
+    rr->dt.req.node = d->cls[cls].node;
+    heddle_spin_lock(&d->region.lock);
+    for (unsigned i = 0; i < d->nworkers; i++)
+        if (d->worker[i].cls == (unsigned)cls)
+            rr->dt.worker = &d->worker[i];
+    rr->next = NULL;
+    if (d->region.last == NULL)
+        d->region.first = rr;
+    else
+        d->region.last->next = rr;
+    d->region.last = rr;
+    heddle_spin_unlock(&d->region.lock);
+    heddle_add_acqrel(&d->running, 1u);
+    heddle_dev_kick(d);
+    return true;
+}
+
+static void region_leave(struct region_run *rr)
+{
+    heddle_sub_acqrel(&rr->dt.ctx->dev->running, 1u);
+    region_free(rr);
+}
+
+/* As nodes, one by one. */
+static void region_back(struct region_run *rr)
+{
+    struct worker *w = rr->dt.ctx->driver;
+    struct graph_run *r = rr->run;
+
+    region_leave(rr);
+    heddle_engine_push(w, heddle_run_nodes(w, r));
+}
+
+/* It was not possible; perhaps because a library was called for the first time.
+ * Tried again now and then. */
+static void region_refused(struct region_run *rr)
+{
+    heddle_graph *g = rr->run->graph;
+
+    if (heddle_add_rlx(&g->region_fails, 1u) >= REGION_TRIES)
+        heddle_store_rlx(&g->region, REGION_NONE); /* a cache */
+    region_back(rr);
+}
+
+/* --- graphs ----------------------------------------------------------------------- */
+
+static void graph_free(struct heddle_devs *d, struct dev_graph *m)
+{
+    const struct heddle_allocator *a = &d->ctx->alloc;
+    struct dev_class *c = &d->cls[m->cls];
+
+    if (m->graph != NULL)
+        c->drv->region_free(c->dev, m->graph);
+    heddle_free(a, m->ptr, (m->nptr + (size_t)1) * sizeof(*m->ptr));
+    heddle_free(a, m->arg, m->arg_bytes + 1);
+    heddle_free(a, m, sizeof(*m));
+}
+
+static bool graph_is_same(const struct dev_graph *m,
+                          const struct region_run *rr)
+{
+    const struct heddle_mem_req *req = &rr->dt.req;
+
+    if (m->graph == NULL ||
+        (m->arg_bytes != 0 && memcmp(m->arg, rr->run->arg, m->arg_bytes) != 0))
+        return false;
+    for (uint32_t i = 0; i < m->nptr; i++)
+        if (m->ptr[i] != heddle_mem_ptr(req, i))
+            return false;
+    return true;
+}
+
+static struct dev_graph *graph_new(struct heddle_devs *d,
+                                   const struct region_run *rr)
+{
+    const struct heddle_allocator *a = &d->ctx->alloc;
+    const heddle_graph *g = rr->run->graph;
+    struct dev_graph *m = heddle_zalloc(a, 1, sizeof(*m));
+
+    if (m == NULL)
+        return NULL;
+    m->serial = g->serial;
+    m->cls = rr->dt.worker->cls;
+    m->nptr = g->nunits;
+    m->arg_bytes = g->arg_bytes;
+    m->ptr = heddle_zalloc(a, m->nptr + (size_t)1, sizeof(*m->ptr));
+    m->arg = heddle_alloc(a, m->arg_bytes + 1);
+    if (m->ptr == NULL || m->arg == NULL) {
+        heddle_free(a, m->ptr, (m->nptr + (size_t)1) * sizeof(*m->ptr));
+        heddle_free(a, m->arg, m->arg_bytes + 1);
+        heddle_free(a, m, sizeof(*m));
+        return NULL;
+    }
+    heddle_spin_lock(&d->region.lock);
+    m->next = d->region.made;
+    d->region.made = m;
+    heddle_spin_unlock(&d->region.lock);
+    return m;
+}
+
+/* One that is the same; else one to be brought up to date, or a new one. */
+static struct dev_graph *graph_find(struct heddle_devs *d,
+                                    const struct region_run *rr)
+{
+    struct dev_graph *other = NULL;
+    unsigned n = 0;
+
+    for (struct dev_graph *m = d->region.made; m != NULL; m = m->next) {
+        if (m->serial != rr->run->graph->serial || m->cls != rr->dt.worker->cls)
+            continue;
+        n++;
+        if (m->is_busy)
+            continue;
+        if (graph_is_same(m, rr))
+            return m;
+        other = m;
+    }
+    return n >= REGION_KEPT && other != NULL ? other : graph_new(d, rr);
+}
+
+static heddle_status region_put(void *user, unsigned i)
+{
+    struct region_run *rr = user;
+    struct dev_task *dt = &rr->dt;
+    struct heddle_devs *d = dt->ctx->dev;
+    const heddle_graph *g = rr->run->graph;
+    const struct graph_op *rec = &g->rec[g->task[i].op];
+    unsigned variant = 0;
+    double sure;
+
+    heddle_node_exec(d->ctx->driver, &rr->run->node[i].sched, &dt->x,
+                     &dt->own_ext);
+    memset(&dt->s, 0, offsetof(struct exec_slow, message) + 1);
+    dt->s.name = dt->own_ext.name;
+    dt->s.dev = dt;
+    dt->x.slow = &dt->s;
+    if (isinf(heddle_dev_cost(d, &dt->x, &dt->own_ext, dt->worker->cls,
+                              &variant, &sure)))
+        return HEDDLE_EDECLINED;
+    dt->s.variant = variant;
+    for (unsigned k = 0; k < dt->x.nops; k++) {
+        dt->at[k] = (int16_t)rec[k].index;
+        dt->s.ptr[k] = heddle_mem_ptr(&dt->req, rec[k].index);
+    }
+    return heddle_dev_call(&dt->x);
+}
+
+/* Predecessors by task: what is kept is successors. */
+static heddle_status graph_edges(struct heddle_devs *d, const heddle_graph *g,
+                                 uint32_t **first_out)
+{
+    uint32_t *first, *pred;
+
+    first = heddle_zalloc(&d->ctx->alloc, g->ntasks + 2 + g->nedges,
+                          sizeof(*first));
+    if (first == NULL)
+        return HEDDLE_ENOMEM;
+    pred = first + g->ntasks + 2;
+    for (size_t i = 0; i < g->ntasks; i++)
+        first[i + 2] = first[i + 1] + (uint32_t)g->task[i].ndeps;
+    for (size_t i = 0; i < g->ntasks; i++)
+        for (uint32_t k = 0; k < g->task[i].nsucc; k++)
+            pred[first[g->succ[g->task[i].succ + k] + 1]++] = (uint32_t)i;
+    *first_out = first; /* each entry has moved on by one */
+    return HEDDLE_OK;
+}
+
+static heddle_status graph_make(struct heddle_devs *d, struct region_run *rr)
+{
+    struct dev_graph *m = rr->made;
+    struct dev_class *c = &d->cls[m->cls];
+    const heddle_graph *g = rr->run->graph;
+    struct heddle_region region = {
+        .n = (unsigned)g->ntasks, .put = region_put, .user = rr};
+    heddle_status st;
+    uint32_t *first;
+
+    HEDDLE_TRY(graph_edges(d, g, &first));
+    region.first = first;
+    region.pred = first + g->ntasks + 2;
+    st = c->drv->region(c->dev, &region, rr->dt.on->stream, &m->graph);
+    heddle_free(&d->ctx->alloc, first,
+                (g->ntasks + 2 + g->nedges) * sizeof(*first));
+    if (st != HEDDLE_OK)
+        return st;
+    for (uint32_t i = 0; i < m->nptr; i++)
+        m->ptr[i] = heddle_mem_ptr(&rr->dt.req, i);
+    memcpy(m->arg, rr->run->arg, m->arg_bytes);
+    return HEDDLE_OK;
+}
+
+/* --- the way of a run --------------------------------------------------------------- */
+
+static void region_trace(struct region_run *rr)
+{
+    struct dev_task *dt = &rr->dt;
+    heddle_ctx *ctx = dt->ctx;
+    struct heddle_trace_lane *lane = dt->on->lane;
+    uint64_t begin = dt->op.begin_ns, end = dt->op.end_ns;
+    struct heddle_kinfo *k;
+
+    if (!heddle_trace_is_on(lane, HEDDLE_TRACE_TASK) ||
+        heddle_kinfo_get(ctx, &heddle_launch_kernel, &k) != HEDDLE_OK)
+        return;
+    if (end == 0)
+        begin = end = heddle_dev_now_ns(ctx->dev);
+    heddle_trace_task(lane, rr->run->first_id, k->id, 0,
+                      (uint8_t)(HEDDLE_LOG_OK | HEDDLE_LOG_REPLAYED),
+                      heddle_clock_to_ticks(&ctx->clock, begin),
+                      heddle_clock_to_ticks(&ctx->clock, end), 0);
+}
+
+static void region_done(struct heddle_op *op, heddle_status st)
+{
+    struct region_run *rr = (struct region_run *)(void *)op;
+    struct dev_task *dt = &rr->dt;
+    struct heddle_devs *d = dt->ctx->dev;
+    struct worker *w = d->ctx->driver;
+    struct graph_run *r = rr->run;
+    struct heddle_sched_task *next;
+
+    rr->made->is_busy = false;
+    if (heddle_load_rlx(&d->cls[dt->worker->cls].is_lost) != 0)
+        st = HEDDLE_EDEV;
+    if (st == HEDDLE_EDEV)
+        heddle_dev_lose(d, dt->worker->cls);
+    heddle_mem_end(d->mem, &dt->req, st);
+    if (st != HEDDLE_OK) {
+        region_refused(rr);
+        return;
+    }
+    heddle_store_rlx(&w->executed,
+                     heddle_load_rlx(&w->executed) + r->graph->ntasks);
+    region_trace(rr);
+    region_leave(rr);
+    next = heddle_run_end(w, r);
+    if (next != NULL)
+        heddle_engine_push(w, next);
+}
+
+static void region_ready(struct heddle_mem_req *req, heddle_status st)
+{
+    struct dev_task *dt = dev_task_of(req);
+    struct region_run *rr = (struct region_run *)(void *)dt;
+    struct heddle_devs *d = dt->ctx->dev;
+    struct dev_class *c = &d->cls[dt->worker->cls];
+
+    if (st != HEDDLE_OK) {
+        region_back(rr);
+        return;
+    }
+    dt->is_settled = false;
+    st = heddle_dev_fault_launch(d, dt->worker->cls);
+    rr->made = st == HEDDLE_OK ? graph_find(d, rr) : NULL;
+    if (st == HEDDLE_OK && rr->made == NULL)
+        st = HEDDLE_ENOMEM;
+    if (st == HEDDLE_OK && !graph_is_same(rr->made, rr))
+        st = graph_make(d, rr);
+    if (st == HEDDLE_OK) {
+        dt->op = (struct heddle_op){.done = region_done};
+        rr->made->is_busy = true;
+        st = c->drv->replay(c->dev, rr->made->graph, dt->on->stream, &dt->op);
+    }
+    if (st == HEDDLE_OK)
+        return;
+    if (rr->made != NULL)
+        rr->made->is_busy = false;
+    heddle_mem_end(d->mem, req, st == HEDDLE_EDEV ? st : HEDDLE_EDECLINED);
+    if (st == HEDDLE_EDEV)
+        heddle_dev_lose(d, dt->worker->cls);
+    region_refused(rr);
+}
+
+static void region_begin(struct heddle_devs *d, struct region_run *rr)
+{
+    struct dev_task *dt = &rr->dt;
+    const struct dev_class *c = &d->cls[dt->worker->cls];
+
+    /* Regions that do not depend on each other run beside each other. */
+    dt->on = dt->worker - (d->region.turn++ % c->nworkers);
+    dt->req.ready = region_ready;
+    dt->is_settled = true;
+    if (heddle_mem_begin(d->mem, &dt->req))
+        region_ready(&dt->req, HEDDLE_OK);
+}
+
+static struct region_run *region_take(struct heddle_devs *d)
+{
+    struct region_run *rr;
+
+    heddle_spin_lock(&d->region.lock);
+    rr = d->region.first;
+    if (rr != NULL)
+        d->region.first = rr->next;
+    if (d->region.first == NULL)
+        d->region.last = NULL;
+    heddle_spin_unlock(&d->region.lock);
+    return rr;
+}
+
+/* Graphs whose regions are gone. */
+static void graphs_sweep(struct heddle_devs *d)
+{
+    struct dev_graph **at = &d->region.made, *m, *dead = NULL;
+
+    heddle_spin_lock(&d->region.lock);
+    d->region.has_dead = false;
+    while ((m = *at) != NULL) {
+        if (!m->is_dead || m->is_busy) {
+            d->region.has_dead = d->region.has_dead || m->is_dead;
+            at = &m->next;
+            continue;
+        }
+        *at = m->next;
+        m->next = dead;
+        dead = m;
+    }
+    heddle_spin_unlock(&d->region.lock);
+    while (dead != NULL) {
+        m = dead;
+        dead = m->next;
+        graph_free(d, m);
+    }
+}
+
+bool heddle_region_step(struct heddle_devs *d)
+{
+    struct region_run *rr;
+    bool did = false;
+
+    if (!d->has_regions)
+        return false;
+    while ((rr = region_take(d)) != NULL) {
+        region_begin(d, rr);
+        did = true;
+    }
+    if (d->region.has_dead)
+        graphs_sweep(d);
+    return did;
+}
+
+void heddle_region_forget(heddle_ctx *ctx, uint64_t serial)
+{
+    struct heddle_devs *d = ctx->dev;
+
+    if (d == NULL || !d->has_regions)
+        return;
+    heddle_spin_lock(&d->region.lock);
+    for (struct dev_graph *m = d->region.made; m != NULL; m = m->next)
+        if (m->serial == serial)
+            d->region.has_dead = m->is_dead = true;
+    heddle_spin_unlock(&d->region.lock);
+}
+
+void heddle_region_init(struct heddle_devs *d)
+{
+    for (unsigned c = 0; c < d->ncls; c++)
+        d->has_regions = d->has_regions || (d->cls[c].dev != NULL &&
+                                            d->cls[c].drv->region != NULL);
+}
+
+void heddle_region_fini(struct heddle_devs *d)
+{
+    while (d->region.made != NULL) {
+        struct dev_graph *m = d->region.made;
+
+        d->region.made = m->next;
+        graph_free(d, m);
+    }
+}
