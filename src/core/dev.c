@@ -109,11 +109,17 @@ dev_open_one(struct heddle_devs *d, const struct heddle_driver *drv,
     if (d->nnodes >= HEDDLE_MEM_NODES - 1 || d->ncls >= DEV_CLASSES)
         return dev_refuse(HEDDLE_EINVAL, why, cap, "too many devices");
     st = drv->open(&d->env, index, &dev);
+    if (st != HEDDLE_OK && st != HEDDLE_ENOMEM && o->devices == NULL) {
+        heddle_report(d->ctx, HEDDLE_WARNING,
+                      "device %s cannot be used and is left out: %s",
+                      info->name, heddle_status_text(st));
+        return HEDDLE_OK; /* nobody asked for it */
+    }
     if (st != HEDDLE_OK)
         return dev_refuse(st, why, cap, "device %s cannot be used: %s",
                           info->name, heddle_status_text(st));
     if (budget == 0) /* some is left for the driver and for others */
-        budget = info->memory_free / 10 * 9;
+        budget = heddle_dev_base(dev)->info.memory_free / 10 * 9;
     if (budget == 0)
         budget = HEDDLE_MEM_NO_LIMIT;
     node = dev_add_node(d, info->name, HEDDLE_MEM_DEVICE, dev, budget);

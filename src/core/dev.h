@@ -320,6 +320,9 @@ void heddle_ahead_fini(struct ahead *a);
  * aside, and the scheduler was told. */
 bool heddle_ahead_pop(struct heddle_devs *d, struct heddle_sched_task *t,
                       unsigned cls, unsigned worker);
+/* The scheduler does not have it any more: true: it was ahead, and is pushed when
+ * it is ready. */
+bool heddle_ahead_aside(struct heddle_devs *d, struct heddle_sched_task *t);
 /* Driver. Finds what may go ahead. */
 bool heddle_ahead_step(struct heddle_devs *d);
 /* The task begins on a device; do its predecessors still run; the worker whose stream it shall use; makes that wait for its predecessors. */

@@ -216,11 +216,16 @@ static bool ahead_consider(struct heddle_devs *d, struct dev_ahead *r)
     if (r->state != WAITING || r->is_mixed ||
         heddle_load_acq(&r->cell->ndeps) != (int32_t)r->npred)
         return false;
+    /* Marked data may be written anew by those that it waits for. */
+    if (heddle_load_rlx(&d->ctx->reg.nmarks) != 0)
+        return false;
     if (!ahead_is_supported(r))
         return false;
     ext = heddle_task_exec(d->ctx->driver, &r->cell->sched, &x, &own);
     r->is_mixed = !exec_is_plain(&x, ext) ||
                   heddle_dev_is_own(&r->cell->sched) ||
+                  (heddle_load_rlx(&d->nlost) != 0 &&
+                   !heddle_dev_has_home(d, &r->cell->sched)) ||
                   isinf(heddle_dev_cost(d, &x, ext, r->cls, &variant, &sure));
     for (unsigned i = 0; i < r->npred && !r->is_mixed; i++) {
         const struct dev_task *p = r->pred[i]->dt;
@@ -428,6 +433,20 @@ bool heddle_ahead_pop(struct heddle_devs *d, struct heddle_sched_task *t,
     if (r == NULL) /* really ready, just now */
         heddle_engine_push_foreign(d->ctx, t);
     return false;
+}
+
+bool heddle_ahead_aside(struct heddle_devs *d, struct heddle_sched_task *t)
+{
+    struct dev_ahead *r;
+
+    if (!ahead_is_marked(t))
+        return false;
+    heddle_spin_lock(&d->ahead.lock);
+    r = ahead_of(&d->ahead, t);
+    if (r != NULL)
+        r->state = ASIDE;
+    heddle_spin_unlock(&d->ahead.lock);
+    return r != NULL;
 }
 
 void heddle_ahead_begin(struct dev_task *dt)

@@ -344,14 +344,15 @@ void heddle_dev_unhold(struct dev_task *dt)
 {
     heddle_status st;
 
-    if (heddle_ahead_is_void(dt)) {
+    /* One that was not even started may be fit to start now. */
+    if (heddle_ahead_is_void(dt) || dt->s.is_skipped) {
         if (!dt->is_settled)
             heddle_mem_end(dt->ctx->dev->mem, &dt->req, HEDDLE_EDEV);
         dt->is_settled = true;
         dev_again(dt, HEDDLE_EDEV, false, false);
         return;
     }
-    if (heddle_ahead_has_failed(dt) && !dt->s.is_skipped) {
+    if (heddle_ahead_has_failed(dt)) {
         st = heddle_slow_may_start(&dt->x, dt->ext);
         if (st != HEDDLE_OK) { /* what it read is not what it should be */
             dt->s.is_skipped = true;
@@ -830,24 +831,25 @@ void heddle_dev_lose(struct heddle_devs *d, unsigned cls)
         (void)heddle_fail(ctx, HEDDLE_EDEV,
                           "device %s was lost with the only copy of %s",
                           c->name, d->lost_name);
+    if (lost > 1)
+        (void)heddle_fail(ctx, HEDDLE_EDEV,
+                          "device %s was lost with the only copies of %s and "
+                          "%u more",
+                          c->name, d->lost_name, lost - 1);
     if (lost != 0) { /* the next wait says so */
         heddle_mutex_lock(&ctx->lock);
         if (ctx->waited == HEDDLE_OK)
             ctx->waited = HEDDLE_EDEV;
         heddle_mutex_unlock(&ctx->lock);
     }
-    if (lost > 1)
-        (void)heddle_fail(ctx, HEDDLE_EDEV,
-                          "device %s was lost with the only copies of %s and "
-                          "%u more",
-                          c->name, d->lost_name, lost - 1);
     if (ctx->sched->lost == NULL)
         return;
     t = ctx->sched->lost(ctx->sched_self, cls);
     while (t != NULL) {
         struct heddle_sched_task *next = t->link[0];
 
-        heddle_dev_push(ctx, t);
+        if (!heddle_ahead_aside(d, t))
+            heddle_dev_push(ctx, t);
         t = next;
     }
 }
