@@ -17,7 +17,7 @@ test  = log=build/$(1)/ctest.log; \
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
 .PHONY: all setup check demo debug asan tsan cuda no-deps lint coverage bench \
-	bench-peers install format clean help
+	bench-peers gpu-check install format clean help
 
 all: | build        ## build the release preset, the tool is build/release/heddle
 	@$(call build,release)
@@ -50,6 +50,9 @@ bench: all          ## nanoseconds per task, one JSON object per line
 bench-peers: all    ## the same streams in StarPU, OpenMP and oneTBB, as ratios
 	@bench/peers/run
 	@bench/peers/run_work
+
+gpu-check:          ## with an NVIDIA GPU: build, test and measure what needs it
+	@scripts/gpu-check
 
 install: all        ## install under PREFIX (/usr/local), honours DESTDIR
 	@cmake --install build/release --prefix "$(PREFIX)"

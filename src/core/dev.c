@@ -526,7 +526,7 @@ static void dev_moved(void *user, const heddle_handle *unit, unsigned from,
         dev_lose_node(d, from != 0 ? from : to);
     if (st != HEDDLE_OK || op->end_ns == 0)
         return;
-    if (!d->is_virtual && d->link[from][to] != NULL && ns > 0)
+    if (!d->is_virtual && d->link[from][to] != NULL && ns > 0 && !op->is_rough)
         heddle_perf_link_record(d->link[from][to], bytes, (double)ns);
     if (heddle_trace_is_on(ctx->driver->lane, HEDDLE_TRACE_DATA)) {
         const uint64_t end = heddle_clock_to_ticks(&ctx->clock, op->end_ns);

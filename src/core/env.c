@@ -231,7 +231,7 @@ heddle_status heddle_env_apply(struct heddle_ctx_opts *opts, char *why,
         why[0] = '\0';
     if (o.ignore_env)
         return HEDDLE_OK;
-    for (size_t i = 0; env_vars[i].name != NULL; i++) {
+    for (size_t i = 0; i < sizeof(env_rules) / sizeof(env_rules[0]); i++) {
         const char *value = getenv(env_vars[i].name);
         heddle_status st =
             env_set(env_rules[i].kind, (char *)&o + env_rules[i].offset, value);

@@ -58,6 +58,9 @@ struct heddle_cuda_batch {
     struct heddle_cuda_batch *next; /* in its queue, or in the spare list */
     struct heddle_cuda_queue *queue;
     heddle_cu_event event; /* made once, kept with the record */
+    heddle_cu_event mark;  /* what tells its end: `event`, or the end of the
+                              timed operation that is its last */
+    uint64_t given_ns;     /* when it was begun */
     struct heddle_op *first, *last;
     unsigned nops;
     bool is_recorded;
@@ -106,6 +109,7 @@ struct heddle_cuda_queue {
     struct heddle_cuda_batch *first, *last; /* recorded, or staged */
     unsigned nbatches;
     uint64_t given, ended; /* operations */
+    uint64_t ended_ns;     /* when the last batch was seen to have ended */
     uint64_t memory_seen;  /* waits for allocations up to this one */
     struct heddle_cuda_batch
         *gate; /* staged copy that is being enqueued here */

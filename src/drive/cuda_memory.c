@@ -280,9 +280,9 @@ void heddle_cuda_free(struct heddle_dev *dev, void *ptr, size_t bytes,
         .after = stream < HEDDLE_CUDA_STREAMS ? dev->queue[stream].given : 0};
 
     dev->memory.used_bytes -= b.bytes;
-    if (heddle_cuda_enter(dev) != HEDDLE_OK)
+    if (heddle_cuda_set_current(dev) != 0)
         return; /* it goes with the context */
-    if (!block_keep(dev, &b))
+    if (dev->is_lost || !block_keep(dev, &b))
         block_release(dev, &b);
 }
 

@@ -8,7 +8,8 @@
  *            or when the batch is full. While BUSY batches of a queue are out, the
  *            next one stays open and grows: the device has work, and the event of
  *            the older ones tells when to look again.
- *            A staged copy has a batch of its own, whose event is recorded by the
+ *            An operation that is timed has its end marked anyway, and ends its
+ *            batch. A staged copy has a batch of its own, whose event is recorded by the
  *            copier that sends the last chunk (cuda_stage.c).
  * Invariants (1) an operation is in one batch exactly while its done() is due;
  *                priv[0] is the batch, priv[1] its note, or its status with bit 0
@@ -83,6 +84,8 @@ static heddle_status batch_get(struct heddle_cuda_queue *q,
     }
     b->next = NULL;
     b->queue = q;
+    b->mark = b->event;
+    b->given_ns = heddle_cuda_now(dev);
     b->first = b->last = NULL;
     b->nops = 0;
     b->is_recorded = b->is_complete = false;
@@ -169,9 +172,18 @@ heddle_status heddle_cuda_close(struct heddle_cuda_queue *q)
 void heddle_cuda_join(struct heddle_cuda_queue *q, struct heddle_op *op,
                       struct heddle_cuda_note *note)
 {
-    batch_add(q->open, op, note);
+    struct heddle_cuda_batch *b = q->open;
+
+    batch_add(b, op, note);
+    if (note != NULL && note->is_timed) { /* its end is marked, and matters */
+        b->mark = note->end;
+        b->is_recorded = true;
+        q->open = NULL;
+        queue_append(q, b);
+        return;
+    }
     /* When that fails, the batch stays open: progress() tries again. */
-    if (q->open->nops >= HEDDLE_CUDA_BATCH)
+    if (b->nops >= HEDDLE_CUDA_BATCH)
         (void)!heddle_cuda_close(q);
 }
 
@@ -179,7 +191,7 @@ heddle_status heddle_cuda_join_stage(struct heddle_cuda_queue *q,
                                      struct heddle_op *op,
                                      struct heddle_cuda_note *note)
 {
-    struct heddle_cuda_batch *b;
+    struct heddle_cuda_batch *b = NULL;
 
     HEDDLE_TRY(heddle_cuda_close(q));
     HEDDLE_TRY(batch_get(q, &b));
@@ -234,7 +246,7 @@ heddle_status heddle_cuda_queue_event(struct heddle_cuda_queue *q,
     if (q->last == NULL)
         return HEDDLE_OK;
     heddle_cuda_gate_wait(q);
-    *event_out = q->last->event;
+    *event_out = q->last->mark;
     return HEDDLE_OK;
 }
 
@@ -291,7 +303,7 @@ heddle_status heddle_cuda_order(struct heddle_dev *dev, unsigned stream,
     }
     HEDDLE_TRY(batch_record(b));
     HEDDLE_TRY(heddle_cuda_enter(dev));
-    return number_wait(dev, stream, q->stream, b->event);
+    return number_wait(dev, stream, q->stream, b->mark);
 }
 
 /* --- ends ---------------------------------------------------------------- */
@@ -306,8 +318,10 @@ static void op_end(struct heddle_dev *dev, struct heddle_op *op,
         if (st == HEDDLE_OK)
             st = n->st;
         if (n->is_timed && !dev->is_lost) {
+            op->is_rough = false;
             heddle_cuda_note_times(dev, n);
         } else if (n->given_ns != 0) {
+            op->is_rough = false;
             op->begin_ns = n->given_ns;
             op->end_ns = heddle_cuda_now(dev);
         }
@@ -325,6 +339,25 @@ static void op_end(struct heddle_dev *dev, struct heddle_op *op,
     op->done(op, st);
 }
 
+/* Operations that were not timed share the time of their batch. */
+static void batch_times(struct heddle_cuda_batch *b)
+{
+    struct heddle_cuda_queue *q = b->queue;
+    const uint64_t now = heddle_cuda_now(q->dev);
+    uint64_t begin = b->given_ns > q->ended_ns ? b->given_ns : q->ended_ns;
+    uint64_t share;
+
+    q->ended_ns = now;
+    if (begin > now)
+        begin = now;
+    share = (now - begin) / b->nops;
+    for (struct heddle_op *op = b->first; op != NULL; op = op->next) {
+        op->is_rough = true;
+        op->begin_ns = begin;
+        op->end_ns = begin += share;
+    }
+}
+
 static unsigned batch_end(struct heddle_cuda_batch *b, heddle_status st)
 {
     struct heddle_dev *dev = b->queue->dev;
@@ -332,6 +365,7 @@ static unsigned batch_end(struct heddle_cuda_batch *b, heddle_status st)
     const unsigned nops = b->nops;
 
     b->is_complete = true;
+    batch_times(b);
     b->queue->ended += nops;
     if (b->queue->gate == b)
         b->queue->gate = NULL;
@@ -391,7 +425,7 @@ static heddle_status batch_poll(struct heddle_dev *dev,
 
     if (n != NULL && heddle_load_acq(&n->left) != 0)
         return HEDDLE_AGAIN;
-    err = dev->api.cuEventQuery(b->event);
+    err = dev->api.cuEventQuery(b->mark);
     if (err == HEDDLE_CU_NOT_READY)
         return HEDDLE_AGAIN;
     if (err != 0) {

@@ -230,7 +230,9 @@ static int run_one(struct fuzz *f, uint64_t seed)
         return cli_fail(f->c, "no memory for a program");
     heddle_store_rel(&f->began_ns, heddle_clock_ns());
     st = fuzz_open(&r);
-    if (st == HEDDLE_EDEV && f->prog->config.device == FUZZ_OPENCL) {
+    if (st == HEDDLE_EDEV &&
+        (f->prog->config.device == FUZZ_OPENCL ||
+         (f->prog->config.device == FUZZ_CUDA && f->setup.ncuda == 0))) {
         heddle_store_rel(&f->began_ns, UINT64_C(0));
         f->total.skipped++;
         return 0;
@@ -276,8 +278,8 @@ static int parse_devices(struct fuzz *f)
             d++;
         if (d == FUZZ_NDEVICES || f->ndevices == FUZZ_NDEVICES)
             return cli_error(f->c,
-                             "--devices takes cpu, sim, opencl and disk "
-                             "with commas, not '%s'",
+                             "--devices takes cpu, sim, opencl, disk and "
+                             "cuda with commas, not '%s'",
                              f->o.devices);
         f->device[f->ndevices++] = (enum fuzz_device)d;
         p += n + (p[n] == ',');
@@ -325,6 +327,9 @@ static int fuzz_begin(struct fuzz *f)
     f->setup.err = f->c->err;
     if (!fuzz_find_scheds(&f->setup))
         return cli_fail(f->c, "no scheduler runs on a simulated machine");
+    for (unsigned i = 0; i < f->ndevices; i++)
+        if (f->device[i] == FUZZ_CUDA && f->setup.cuda == NULL)
+            fuzz_find_cuda(&f->setup);
     if (heddle_thread_create(&f->watch, NULL, watch_main, f) != HEDDLE_OK)
         return cli_fail(f->c, "no thread can be started");
     return 0;
@@ -334,6 +339,7 @@ static void fuzz_end(struct fuzz *f)
 {
     heddle_store_rel(&f->ends, UINT64_C(1));
     (void)!heddle_thread_join(&f->watch);
+    fuzz_drop_cuda(&f->setup);
     remove_folder(f);
     fuzz_arena_fini(&f->arena);
     free(f->prog);
@@ -364,6 +370,7 @@ static int fuzz_run(struct cli *c, int argc, char **argv)
         return rc;
     rc = fuzz_begin(&f);
     if (rc != 0) {
+        fuzz_drop_cuda(&f.setup);
         remove_folder(&f);
         free(f.prog);
     } else {
@@ -395,14 +402,15 @@ const struct heddle_cmd heddle_bench_fuzz = {
         "  sim     a random simulated machine with real memories\n"
         "  opencl  the cores and OpenCL devices\n"
         "  disk    the cores, with little memory and a disk\n"
+        "  cuda    the cores and GPUs\n"
         "and the seed chooses (default cpu,sim). --faults lets kernels, "
         "copies\n"
         "and devices fail. --tasks cuts each program after so many tasks,\n"
         "--without leaves parts out (reduce, commute, scratch, views, advice,\n"
         "pins, nesting, graphs, events, retries, acquire, unref, alias, "
-        "late),\n"
-        "--print shows it, --all goes on after a failure. A run that takes\n"
-        "longer than the limit (default 60 s) is a hang and ends the "
-        "process.\n",
+        "late,\n"
+        "limits, chains, bindings), --print shows it, --all goes on after a\n"
+        "failure. A run that takes longer than the limit (default 60 s) is a\n"
+        "hang and ends the process.\n",
     .run = fuzz_run,
 };

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "heddle/status.h"
+#include "heddle/task.h"
 
 enum cholesky_kind {
     CHOLESKY_POTRF,
@@ -48,5 +49,23 @@ size_t cholesky_ntasks(uint32_t nt);
 /* Tasks of one kind. */
 size_t cholesky_count(uint32_t nt, enum cholesky_kind kind);
 const char *cholesky_name(enum cholesky_kind kind);
+
+struct heddle_tile_ops;
+
+/* The argument of every task. */
+struct cholesky_arg {
+    const struct heddle_tile_ops *ops;
+};
+
+/*
+ * The kernels by cholesky_kind, for tiles of order nb at most (HEDDLE_F64,
+ * column-major): variant 1 runs on cores with `ops`, variant 2 on CUDA devices.
+ * Operands are the tiles of the task; potrf has one more, a vector of one
+ * HEDDLE_I32: 0 or, when the matrix is not positive definite, 1 + the row. On a
+ * core such a task fails as well; on a device it does not, so look at it. There
+ * the part above the diagonal keeps what it was.
+ */
+void cholesky_kernels(heddle_kernel k[CHOLESKY_NKINDS],
+                      const struct heddle_tile_ops *ops, size_t nb);
 
 #endif /* HEDDLE_TOOLS_CHOLESKY_H */

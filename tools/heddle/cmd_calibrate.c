@@ -9,25 +9,43 @@
  *            records every copy in its own models and saves them at its end, so
  *            schedulers and 'heddle info' know what was measured here.
  * Sizes      powers of four from 4 KiB to 64 MiB, within half of the memory.
+ * Rates      a GPU copies faster from memory that is pinned, which the runtime
+ *            does to memory that it sees again. So for GPUs the largest size is
+ *            also timed here, one way at a time: in new memory each time, and
+ *            again and again in the same.
  */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "cmd.h"
 #include "heddle/heddle.h"
 #include "heddle/opencl.h"
 #include "heddle/perf.h"
 
-enum { MIN_BYTES = 4096, MAX_BYTES = 64 << 20 };
+enum { MIN_BYTES = 4096, MAX_BYTES = 64 << 20, MAX_RATES = 32 };
+
+/* Time for the runtime to pin what it has seen. */
+#define PIN_NS 100000000
+
+/* The best of a few copies of the largest size, bytes per ns. */
+struct rate {
+    char device[32];
+    bool is_pinned; /* the same memory again and again */
+    size_t bytes;
+    double to, from;
+};
 
 struct calibrate {
     struct cli *c;
     const char *devices;
     uint64_t reps;
     heddle_ctx *ctx;
-    unsigned ndevices, nlinks;
+    unsigned ndevices, ngpus, nlinks, nrates;
+    struct rate rate[MAX_RATES];
     struct heddle_json j;
     char why[320];
 };
@@ -57,12 +75,19 @@ static heddle_status touch_opencl(struct heddle_exec *x)
                : heddle_opencl_launch(x, kernel, 1, &one, NULL, args, 1);
 }
 
+static heddle_status touch_cuda(struct heddle_exec *x)
+{
+    (void)x;
+    return HEDDLE_OK;
+}
+
 static const heddle_kernel touch = {
     .size = sizeof(heddle_kernel),
     .name = "heddle.calibrate",
     .noperands = 1,
     .mode = {HEDDLE_RW},
-    .variants = {{.device = HEDDLE_DEV_OPENCL, .run = touch_opencl}},
+    .variants = {{.device = HEDDLE_DEV_OPENCL, .run = touch_opencl},
+                 {.device = HEDDLE_DEV_CUDA, .run = touch_cuda}},
 };
 
 static heddle_status write_host(heddle_handle *h)
@@ -79,27 +104,36 @@ static heddle_status read_host(heddle_handle *h)
     return st == HEDDLE_OK ? heddle_handle_release(h) : st;
 }
 
-/* There and back. The kernel may run on any device of its kind: the hint makes
- * this one the nearest. */
+/* There and back. The kernel may run on any device of this kind (0: there is no
+ * kernel): the hint makes this one the nearest. */
 static heddle_status round_trip(struct calibrate *k, heddle_handle *h,
-                                unsigned memory, bool can_touch)
+                                unsigned memory, enum heddle_device kind)
 {
+    const struct heddle_task_opts o = {.size = sizeof(o),
+                                       .devices = 1u << kind};
     heddle_status st = write_host(h);
 
     if (st == HEDDLE_OK)
         st = heddle_handle_advise(h, HEDDLE_PREFETCH, memory);
-    if (st == HEDDLE_OK && can_touch)
+    if (st == HEDDLE_OK && kind != 0)
         st = heddle_submit(k->ctx, &touch,
-                           &(struct heddle_call){.operand = {h}});
+                           &(struct heddle_call){.operand = {h}, .opts = &o});
     if (st == HEDDLE_OK)
         st = heddle_wait(k->ctx);
     return st == HEDDLE_OK ? read_host(h) : st;
 }
 
+static enum heddle_device kind_of(const struct heddle_class_info *cls)
+{
+    if (strcmp(cls->kind, "opencl") == 0)
+        return HEDDLE_DEV_OPENCL;
+    return strcmp(cls->kind, "cuda") == 0 ? HEDDLE_DEV_CUDA
+                                          : (enum heddle_device)0;
+}
+
 static heddle_status measure(struct calibrate *k, size_t bytes,
                              const struct heddle_class_info *cls)
 {
-    const bool can_touch = strcmp(cls->kind, "opencl") == 0;
     void *data = aligned_alloc(4096, bytes);
     heddle_handle *h = NULL;
     heddle_status st = HEDDLE_ENOMEM;
@@ -109,11 +143,92 @@ static heddle_status measure(struct calibrate *k, size_t bytes,
         st = heddle_handle_vector(k->ctx, data, bytes, HEDDLE_U8, &h);
     }
     for (uint64_t r = 0; r < k->reps && st == HEDDLE_OK; r++)
-        st = round_trip(k, h, cls->memory, can_touch);
+        st = round_trip(k, h, cls->memory, kind_of(cls));
     heddle_handle_unref(h);
     if (heddle_wait(k->ctx) != HEDDLE_OK && st == HEDDLE_OK)
         st = HEDDLE_EDEV;
     free(data);
+    return st;
+}
+
+/* There by a task, back by an acquire; with several GPUs the hint makes this one
+ * the nearest. */
+static heddle_status time_trip(struct calibrate *k, heddle_handle *h,
+                               unsigned memory, struct rate *r)
+{
+    heddle_event *end = NULL;
+    const struct heddle_task_opts o = {
+        .size = sizeof(o), .devices = 1u << HEDDLE_DEV_CUDA, .event_out = &end};
+    heddle_status st = write_host(h);
+    uint64_t start, there, back;
+
+    start = heddle_clock_ns();
+    if (st == HEDDLE_OK && k->ngpus > 1)
+        st = heddle_handle_advise(h, HEDDLE_PREFETCH, memory);
+    if (st == HEDDLE_OK)
+        st = heddle_submit(k->ctx, &touch,
+                           &(struct heddle_call){.operand = {h}, .opts = &o});
+    if (st == HEDDLE_OK)
+        st = heddle_event_wait(end, 0);
+    heddle_event_unref(end);
+    there = heddle_clock_ns();
+    if (st == HEDDLE_OK)
+        st = read_host(h);
+    back = heddle_clock_ns();
+    if (st != HEDDLE_OK)
+        return st;
+    if ((double)r->bytes / (double)(there - start) > r->to)
+        r->to = (double)r->bytes / (double)(there - start);
+    if ((double)r->bytes / (double)(back - there) > r->from)
+        r->from = (double)r->bytes / (double)(back - there);
+    return HEDDLE_OK;
+}
+
+/* `trips` there and back in the same memory; the first ones do not count when
+ * there are several. */
+static heddle_status time_memory(struct calibrate *k, unsigned memory,
+                                 uint64_t trips, struct rate *r)
+{
+    const struct timespec pause = {0, PIN_NS};
+    void *data = aligned_alloc(4096, r->bytes);
+    struct rate first = *r;
+    heddle_handle *h = NULL;
+    heddle_status st = HEDDLE_ENOMEM;
+
+    if (data != NULL) {
+        memset(data, 1, r->bytes);
+        st = heddle_handle_vector(k->ctx, data, r->bytes, HEDDLE_U8, &h);
+    }
+    for (uint64_t i = 0; i < 2 && trips > 1 && st == HEDDLE_OK; i++) {
+        st = time_trip(k, h, memory, &first);
+        nanosleep(&pause, NULL);
+    }
+    for (uint64_t i = 0; i < trips && st == HEDDLE_OK; i++)
+        st = time_trip(k, h, memory, r);
+    heddle_handle_unref(h);
+    if (heddle_wait(k->ctx) != HEDDLE_OK && st == HEDDLE_OK)
+        st = HEDDLE_EDEV;
+    free(data);
+    return st;
+}
+
+static heddle_status time_gpu(struct calibrate *k, size_t bytes,
+                              const struct heddle_class_info *cls)
+{
+    heddle_status st = HEDDLE_OK;
+
+    for (unsigned p = 0; p < 2 && k->nrates < MAX_RATES && st == HEDDLE_OK;
+         p++) {
+        struct rate *r = &k->rate[k->nrates++];
+
+        *r = (struct rate){.is_pinned = p == 1, .bytes = bytes};
+        snprintf(r->device, sizeof(r->device), "%s", cls->name);
+        if (r->is_pinned)
+            st = time_memory(k, cls->memory, k->reps + 1, r);
+        for (uint64_t i = 0; i < k->reps && !r->is_pinned && st == HEDDLE_OK;
+             i++)
+            st = time_memory(k, cls->memory, 1, r);
+    }
     return st;
 }
 
@@ -133,16 +248,25 @@ static int measure_all(struct calibrate *k)
     struct heddle_class_info cls = {.size = sizeof(cls)};
     struct heddle_memory_info mem = {.size = sizeof(mem)};
     heddle_status st = HEDDLE_OK;
+    size_t largest;
 
+    for (unsigned i = 0; heddle_ctx_get_class(k->ctx, i, &cls) == HEDDLE_OK;
+         i++)
+        k->ngpus += kind_of(&cls) == HEDDLE_DEV_CUDA;
     for (unsigned i = 0; heddle_ctx_get_class(k->ctx, i, &cls) == HEDDLE_OK;
          i++) {
         if (cls.memory == 0 ||
             heddle_ctx_get_memory(k->ctx, cls.memory, &mem) != HEDDLE_OK)
             continue;
         k->ndevices++;
+        largest = 0;
         for (size_t b = MIN_BYTES; b <= MAX_BYTES && st == HEDDLE_OK; b *= 4)
-            if (b <= mem.budget / 2)
+            if (b <= mem.budget / 2) {
                 st = measure(k, b, &cls);
+                largest = b;
+            }
+        if (kind_of(&cls) == HEDDLE_DEV_CUDA && largest > 0 && st == HEDDLE_OK)
+            st = time_gpu(k, largest, &cls);
         if (st != HEDDLE_OK)
             return fail(k, st);
     }
@@ -179,6 +303,32 @@ static heddle_status print_link(void *user,
     return HEDDLE_OK;
 }
 
+static void print_rates(struct calibrate *k)
+{
+    if (k->nrates > 0 && !k->c->json)
+        fprintf(k->c->out, "\n%-24s %-24s %10s %12s %7s\n", "device", "memory",
+                "to GB/s", "from GB/s", "MiB");
+    for (unsigned i = 0; i < k->nrates; i++) {
+        const struct rate *r = &k->rate[i];
+        const char *memory = r->is_pinned ? "used again" : "new";
+
+        if (!k->c->json) {
+            fprintf(k->c->out, "%-24s %-24s %10.3f %12.3f %7.2f\n", r->device,
+                    memory, r->to, r->from, (double)r->bytes / (1 << 20));
+            continue;
+        }
+        heddle_json_object(&k->j);
+        heddle_json_key_str(&k->j, "name", "rate");
+        heddle_json_key_str(&k->j, "device", r->device);
+        heddle_json_key_str(&k->j, "memory", memory);
+        heddle_json_key_uint(&k->j, "bytes", r->bytes);
+        heddle_json_key_double(&k->j, "to_bytes_per_s", r->to * 1e9);
+        heddle_json_key_double(&k->j, "from_bytes_per_s", r->from * 1e9);
+        heddle_json_end(&k->j);
+        heddle_json_line(&k->j);
+    }
+}
+
 /* What the files say now. */
 static int print_links(struct calibrate *k, const char *dir)
 {
@@ -197,6 +347,7 @@ static int print_links(struct calibrate *k, const char *dir)
                         "the devices were measured, but '%s' has no "
                         "links: can it be written?",
                         dir);
+    print_rates(k);
     st = heddle_json_finish(&k->j);
     return st == HEDDLE_OK ? 0 : cli_output_failed(k->c, st);
 }
@@ -282,10 +433,10 @@ const struct heddle_cmd heddle_cmd_calibrate = {
              "\n"
              "  --devices  as in HEDDLE_DEVICES, as in 'opencl' (default: "
              "those that\n"
-             "             are found quickly)\n"
+             "             are found quickly: GPUs by CUDA)\n"
              "  --reps     copies of each size and direction (default 5)\n"
              "  --dir      folder of the models (default: as 'heddle model "
              "path')\n"
-             "  --json     one JSON object per link\n",
+             "  --json     one JSON object per link, and two per GPU\n",
     .run = calibrate_run,
 };

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * demo: a tile Cholesky factorisation on all cores.
+ * demo: a tile Cholesky factorisation on all cores and GPUs.
  *
  * Purpose    the first program a newcomer runs: a task graph with a visible
  *            structure, a result that is checked, a summary, and a trace.
  * Steps      measure one core; fill the matrix; factorise it, on the clock and
  *            into the log; check it; report. Filling and checking have a
- *            context of their own, so the log holds the factorisation alone.
+ *            context of their own, so the log holds the factorisation alone;
+ *            it has the cores only: what devices did is checked by others.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -20,6 +21,8 @@
 #include "heddle/trace.h"
 
 enum { MAX_N = 200000, MAX_NB = 4096, AUTO_N = 8192 };
+/* With a GPU: tiles that keep it busy; the check on the cores takes the time. */
+enum { GPU_NB = 1024, GPU_AUTO_N = 16384 };
 
 #define CELL       32
 #define GOOD_ERROR 10.0 /* a backward stable method stays far below */
@@ -33,7 +36,7 @@ struct progress {
 
 struct demo {
     struct cli *c;
-    const char *log, *kernels;
+    const char *log, *kernels, *devices;
     const struct heddle_tile_ops *ops;
     uint64_t n, nb, workers, log_level;
     bool no_progress;
@@ -42,6 +45,7 @@ struct demo {
     struct demo_matrix matrix;
     heddle_ctx *work, *ctx; /* ctx runs the factorisation */
     struct heddle_ctx_stats stats;
+    unsigned ngpus;
     char why[320];
 
     double peak; /* operations per ns, one core */
@@ -99,12 +103,23 @@ static void keep_sentence(void *user, enum heddle_severity severity,
         snprintf(d->why, sizeof(d->why), "%s", text);
 }
 
+static unsigned count_gpus(heddle_ctx *ctx)
+{
+    struct heddle_class_info cls = {.size = sizeof(cls)};
+    unsigned n = 0;
+
+    for (unsigned i = 0; heddle_ctx_get_class(ctx, i, &cls) == HEDDLE_OK; i++)
+        n += strcmp(cls.kind, "cuda") == 0;
+    return n;
+}
+
 static int demo_contexts(struct demo *d)
 {
     struct heddle_ctx_opts o = {.size = sizeof(o),
                                 .nworkers = (unsigned)d->workers,
                                 .log_level = (int)d->log_level,
                                 .log_path = d->log,
+                                .devices = d->devices,
                                 .message = keep_sentence,
                                 .message_user = d};
     heddle_status st = heddle_ctx_create(&o, &d->ctx);
@@ -114,6 +129,8 @@ static int demo_contexts(struct demo *d)
         o.log_path = NULL;
         o.log_level = 0;
         o.model_dir = ""; /* of the check: not worth keeping */
+        o.devices = "none";
+        o.sched = "ws";
         st = heddle_ctx_create(&o, &d->work);
     }
     if (st == HEDDLE_EIO && d->why[0] != '\0')
@@ -126,15 +143,19 @@ static int demo_contexts(struct demo *d)
     d->stats.size = sizeof(d->stats);
     if (heddle_ctx_get_stats(d->ctx, &d->stats) != HEDDLE_OK)
         return cli_fail(d->c, "the context does not answer");
+    d->ngpus = count_gpus(d->ctx);
     return 0;
 }
 
-/* About a second of work that fits into a quarter of the memory. */
+/* About a second of work of the cores, three with GPUs, that fits into a quarter of
+ * the memory. */
 static uint64_t auto_order(const struct demo *d, uint64_t available)
 {
-    double n = cbrt(3.0 * d->peak * d->stats.nworkers * 1e9);
+    const double seconds = d->ngpus > 0 ? 3 : 1;
+    const double most = d->ngpus > 0 ? GPU_AUTO_N : AUTO_N;
+    double n = cbrt(3.0 * d->peak * d->stats.nworkers * seconds * 1e9);
 
-    n = n > AUTO_N ? AUTO_N : n;
+    n = n > most ? most : n;
     while (available > 0 && n * n * 4 > (double)available / 4)
         n *= 0.75;
     return n < (double)(4 * d->nb) ? 4 * d->nb : (uint64_t)n / d->nb * d->nb;
@@ -143,6 +164,7 @@ static uint64_t auto_order(const struct demo *d, uint64_t available)
 static int demo_prepare(struct demo *d)
 {
     const struct heddle_tile_ops *ops = d->ops;
+    const uint64_t nb = d->ngpus > 0 ? GPU_NB : ops->nb;
     struct heddle_machine_info m = {.size = sizeof(m)};
     char a[CELL], b[CELL];
     struct heddle_text ta, tb;
@@ -151,7 +173,7 @@ static int demo_prepare(struct demo *d)
     if (ops->setup != NULL)
         ops->setup();
     if (d->nb == 0)
-        d->nb = d->n != 0 && d->n < 4 * ops->nb ? (d->n + 3) / 4 : ops->nb;
+        d->nb = d->n != 0 && d->n < 4 * nb ? (d->n + 3) / 4 : nb;
     if (heddle_machine_query(&m) != HEDDLE_OK)
         m.memory_available = 0;
     d->peak = demo_peak(ops, d->nb);
@@ -176,6 +198,7 @@ static int demo_prepare(struct demo *d)
 static void demo_announce(struct demo *d)
 {
     const struct demo_matrix *m = &d->matrix;
+    struct heddle_class_info cls = {.size = sizeof(cls)};
 
     d->progress.out = d->c->out;
     d->progress.is_on = !d->c->json && !d->no_progress;
@@ -186,9 +209,14 @@ static void demo_announce(struct demo *d)
     fprintf(d->c->out,
             "tile Cholesky of order %zu in double precision: %" PRIu32
             " x %" PRIu32 " tiles of %zu\n"
-            "%u worker%s, scheduler %s, kernels %s\n",
+            "%u worker%s",
             m->n, m->nt, m->nt, m->nb, d->stats.nworkers,
-            d->stats.nworkers == 1 ? "" : "s", d->stats.sched, m->ops->name);
+            d->stats.nworkers == 1 ? "" : "s");
+    for (unsigned i = 1; heddle_ctx_get_class(d->ctx, i, &cls) == HEDDLE_OK;
+         i++)
+        fprintf(d->c->out, " and %s (%s)", cls.name, cls.model);
+    fprintf(d->c->out, ", scheduler %s, kernels %s\n", d->stats.sched,
+            m->ops->name);
     fflush(d->c->out);
 }
 
@@ -215,6 +243,11 @@ static int demo_execute(struct demo *d)
         return demo_failed(d, d->work, "preparation", st);
     st = demo_matrix_factor(&d->matrix, &f);
     progress_end(&d->progress);
+    if (f.bad_row != 0)
+        return cli_fail(d->c,
+                        "the matrix is not positive definite: the pivot of "
+                        "row %zu is not positive",
+                        f.bad_row - 1);
     if (st != HEDDLE_OK)
         return demo_failed(d, d->ctx, "factorisation", st);
     d->wall_ns = f.wall_ns;
@@ -260,6 +293,22 @@ static const char *ns_text(char cell[CELL], double ns)
     return cell;
 }
 
+/* How many tasks ran where. */
+static void print_places(const struct demo *d)
+{
+    const struct demo_report *r = &d->report;
+    FILE *out = d->c->out;
+
+    if (r->ndevices == 0)
+        return;
+    fprintf(out, "places       %" PRIu64 " on the cores", r->core_tasks);
+    for (unsigned i = 0; i < r->ndevices; i++)
+        fprintf(out, ", %" PRIu64 " on %s (busy %.1f %% of the time)",
+                r->device[i].ntasks, r->device[i].name,
+                100 * r->device[i].busy);
+    fputc('\n', out);
+}
+
 static void print_summary(const struct demo *d)
 {
     const uint32_t nt = d->matrix.nt;
@@ -272,16 +321,18 @@ static void print_summary(const struct demo *d)
     for (enum cholesky_kind k = 0; k < CHOLESKY_NKINDS; k++)
         fprintf(out, " %zu %s%s", cholesky_count(nt, k), cholesky_name(k),
                 k + 1 < CHOLESKY_NKINDS ? "," : "\n");
+    print_places(d);
     fprintf(out, "time         %s, %.1f GFLOP/s\n", ns_text(a, d->wall_ns),
             gflops(d));
     fprintf(out, "utilisation  %.1f %% of %u worker%s\n", 100 * r->utilisation,
             d->stats.nworkers, d->stats.nworkers == 1 ? "" : "s");
     fprintf(out, "overhead     %s per task\n", ns_text(a, r->overhead_task_ns));
-    fprintf(out,
-            "speed        %.1f %% of %u x %.1f GFLOP/s, gemm alone on one "
-            "core\n",
-            100 * gflops(d) / (d->peak * d->stats.nworkers), d->stats.nworkers,
-            d->peak);
+    if (r->ndevices == 0)
+        fprintf(out,
+                "speed        %.1f %% of %u x %.1f GFLOP/s, gemm alone on one "
+                "core\n",
+                100 * gflops(d) / (d->peak * d->stats.nworkers),
+                d->stats.nworkers, d->peak);
     fprintf(out,
             "bound        %s with these task times (work %s, longest chain "
             "%s)\n"
@@ -298,6 +349,20 @@ static void print_summary(const struct demo *d)
             "  %s trace export %s --format chrome -o demo.json\n"
             "  and open demo.json in ui.perfetto.dev or chrome://tracing\n",
             d->c->prog, d->log);
+}
+
+static void json_places(struct heddle_json *j, const struct demo_report *r)
+{
+    heddle_json_key(j, "devices");
+    heddle_json_array(j);
+    for (unsigned i = 0; i < r->ndevices; i++) {
+        heddle_json_object(j);
+        heddle_json_key_str(j, "name", r->device[i].name);
+        heddle_json_key_uint(j, "tasks", r->device[i].ntasks);
+        heddle_json_key_double(j, "busy", r->device[i].busy);
+        heddle_json_end(j);
+    }
+    heddle_json_end(j);
 }
 
 static int print_json(const struct demo *d)
@@ -317,6 +382,8 @@ static int print_json(const struct demo *d)
     heddle_json_key_str(&j, "sched", d->stats.sched);
     heddle_json_key_str(&j, "kernels", m->ops->name);
     heddle_json_key_uint(&j, "tasks", cholesky_ntasks(m->nt));
+    heddle_json_key_uint(&j, "core_tasks", d->report.core_tasks);
+    json_places(&j, &d->report);
     heddle_json_key_double(&j, "wall_ns", d->wall_ns);
     heddle_json_key_double(&j, "gflops", gflops(d));
     heddle_json_key_double(&j, "peak_gflops", d->peak * d->stats.nworkers);
@@ -369,6 +436,7 @@ static int demo_run(struct cli *c, int argc, char **argv)
         {"--log", CLI_STRING, &d.log, 0, 0},
         {"--log-level", CLI_UINT, &d.log_level, 0, HEDDLE_LOG_EXPERT},
         {"--kernels", CLI_STRING, &d.kernels, 0, 0},
+        {"--devices", CLI_STRING, &d.devices, 0, 0},
         {"--no-progress", CLI_FLAG, &d.no_progress, 0, 0},
         {0}};
     int rc = cli_parse(c, "demo", argc, argv, opts, NULL);
@@ -393,17 +461,20 @@ static int demo_run(struct cli *c, int argc, char **argv)
 
 const struct heddle_cmd heddle_cmd_demo = {
     .name = "demo",
-    .help = "factorises a matrix by tasks on all cores and checks it",
+    .help = "factorises a matrix by tasks on cores and GPUs and checks it",
     .usage =
         "heddle demo [--n N] [--nb NB] [--workers W] [--kernels blas|plain]\n"
-        "    [--log FILE] [--log-level L] [--no-progress] [--json]\n"
+        "    [--devices LIST] [--log FILE] [--log-level L] [--no-progress] "
+        "[--json]\n"
         "\n"
         "  --n            order of the matrix (default: about a second of "
         "work)\n"
         "  --nb           order of a tile (default 256 with a BLAS, 128 "
-        "without)\n"
+        "without,\n"
+        "                 1024 with a GPU)\n"
         "  --workers      (default: all cores)\n"
-        "  --kernels      arithmetic by the BLAS or in plain C\n"
+        "  --kernels      arithmetic of the cores by the BLAS or in plain C\n"
+        "  --devices      as in HEDDLE_DEVICES, 'none' for the cores alone\n"
         "  --log          where the trace goes (default heddle-demo.log)\n"
         "  --log-level    0 (tasks) to 3 (default 1: with dependencies)\n"
         "  --no-progress  no progress bar\n"

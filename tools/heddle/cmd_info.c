@@ -9,6 +9,8 @@
  *            is started with the defaults, so that the answer includes the
  *            environment. Devices that take long to find are looked for only
  *            when they are asked for. Links are what the models have measured.
+ *            GPUs are shown whether the context uses them or not; when there is
+ *            none, the reason.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -24,7 +26,7 @@
 #define DIR_BYTES 4096
 #define CELL      32
 
-enum { MAX_CLASSES = 64, MAX_LINKS = 64, LINK_NAME = 64 };
+enum { MAX_CLASSES = 64, MAX_LINKS = 64, MAX_GPUS = 16, LINK_NAME = 64 };
 
 struct info_link {
     char from[LINK_NAME], to[LINK_NAME];
@@ -42,7 +44,9 @@ struct info {
     struct heddle_class_info cls[MAX_CLASSES];
     struct heddle_memory_info mem[MAX_CLASSES];
     struct info_link link[MAX_LINKS];
-    unsigned nclasses, nmemories, nlinks;
+    struct heddle_gpu_info gpu[MAX_GPUS];
+    char no_gpu[240]; /* why there is none */
+    unsigned nclasses, nmemories, nlinks, ngpus;
 };
 
 /* --- gather -------------------------------------------------------------- */
@@ -103,6 +107,23 @@ static void ask_links(struct info *i)
     heddle_perf_destroy(perf);
 }
 
+static void ask_gpus(struct info *i)
+{
+    struct heddle_gpu_info g = {.size = sizeof(g)};
+    heddle_status st = HEDDLE_OK;
+
+    while (i->ngpus < MAX_GPUS && st == HEDDLE_OK) {
+        st = heddle_gpu_query(i->ngpus, &g);
+        if (st == HEDDLE_OK)
+            i->gpu[i->ngpus++] = g;
+    }
+    if (i->ngpus == 0)
+        snprintf(i->no_gpu, sizeof(i->no_gpu), "%s",
+                 st == HEDDLE_ENOENT && g.why[0] != '\0'
+                     ? g.why
+                     : heddle_status_text(st));
+}
+
 static void ask_context(struct info *i)
 {
     /* Without a log: HEDDLE_LOG_FILE may name one that is to be kept. */
@@ -138,6 +159,7 @@ static heddle_status gather(struct info *i)
     else
         heddle_env_cache_dir(i->model_dir, sizeof(i->model_dir));
     ask_context(i);
+    ask_gpus(i);
     ask_links(i);
     return heddle_machine_query(&i->machine);
 }
@@ -250,6 +272,30 @@ static void json_memory(struct heddle_json *j,
     heddle_json_end(j);
 }
 
+static void json_gpus(struct heddle_json *j, const struct info *i)
+{
+    heddle_json_key(j, "gpus");
+    heddle_json_array(j);
+    for (unsigned k = 0; k < i->ngpus; k++) {
+        const struct heddle_gpu_info *g = &i->gpu[k];
+
+        heddle_json_object(j);
+        heddle_json_key_str(j, "name", g->name);
+        heddle_json_key_str(j, "model", g->model);
+        heddle_json_key_uint(j, "memory_total", g->memory_total);
+        heddle_json_key_uint(j, "memory_free", g->memory_free);
+        heddle_json_key(j, "watts");
+        if (g->watts < 0)
+            heddle_json_null(j);
+        else
+            heddle_json_double(j, g->watts);
+        heddle_json_key_str(j, "problem", g->why[0] != '\0' ? g->why : NULL);
+        heddle_json_end(j);
+    }
+    heddle_json_end(j);
+    heddle_json_key_str(j, "no_gpu", i->ngpus == 0 ? i->no_gpu : NULL);
+}
+
 static void json_devices(struct heddle_json *j, const struct info *i)
 {
     heddle_json_key(j, "devices");
@@ -305,6 +351,7 @@ static heddle_status info_json(FILE *out, const struct info *i)
     heddle_json_key_str(&j, "problem", i->nworkers > 0 ? NULL : i->why);
     heddle_json_key_str(&j, "model_dir",
                         i->model_dir[0] != '\0' ? i->model_dir : NULL);
+    json_gpus(&j, i);
     json_devices(&j, i);
     json_lists(&j);
     heddle_json_end(&j);
@@ -357,6 +404,26 @@ static void line_machine(FILE *out, const struct heddle_machine_info *m)
     fputc('\n', out);
 }
 
+static void line_gpus(FILE *out, const struct info *i)
+{
+    char a[CELL], b[CELL];
+
+    for (unsigned k = 0; k < i->ngpus; k++) {
+        const struct heddle_gpu_info *g = &i->gpu[k];
+
+        fprintf(out, "%s%-8s %s, %s, %s free",
+                k == 0 ? "GPUs        " : "            ", g->name, g->model,
+                bytes_text(a, g->memory_total), bytes_text(b, g->memory_free));
+        if (g->watts >= 0)
+            fprintf(out, ", %.0f W", g->watts);
+        if (g->why[0] != '\0')
+            fprintf(out, "; %s", g->why);
+        fputc('\n', out);
+    }
+    if (i->ngpus == 0)
+        fprintf(out, "GPUs        none: %s\n", i->no_gpu);
+}
+
 static void line_devices(FILE *out, const struct info *i)
 {
     char a[CELL];
@@ -397,6 +464,7 @@ static void info_lines(FILE *out, const struct info *i)
                 plural(i->nworkers), i->sched);
     else
         fprintf(out, "defaults    a context cannot be started: %s\n", i->why);
+    line_gpus(out, i);
     line_devices(out, i);
     for (unsigned k = 0; heddle_sched_get_info(k, &s) == HEDDLE_OK; k++)
         fprintf(out, "%s%-6s %s\n", k == 0 ? "schedulers  " : "            ",

@@ -8,6 +8,7 @@
  *   cmd_demo.c     options, the steps, what is printed
  *   demo_matrix.c  the matrix, its kernels, factorisation and check
  *   demo_report.c  what the log says about the run
+ *   cholesky*.c    the task graph and its kernels
  *   tile*.c        arithmetic on one tile
  *
  * The matrix is A[i][j] = h(i, j) + (i == j ? n : 0) with h a hash into
@@ -31,6 +32,7 @@ struct demo_matrix {
     uint32_t nt;  /* tiles along a side */
     double *data; /* nt (nt + 1) / 2 tiles of nb x nb each */
     size_t bytes;
+    int *info;                           /* of each potrf, see cholesky.h */
     heddle_kernel kernel[DEMO_NKERNELS]; /* constant after init */
 };
 
@@ -42,6 +44,8 @@ struct demo_factor {
     demo_tick_fn tick;
     void *tick_user;
     double wall_ns; /* result: submission and wait */
+    size_t bad_row; /* result: 1 + the row whose pivot is not positive; 0: none
+                       was found on a device */
 };
 
 /* Bytes of a matrix; 0: it does not fit into a size_t. */
@@ -66,13 +70,23 @@ double demo_matrix_flops(size_t n);
  * memory to try. */
 double demo_peak(const struct heddle_tile_ops *ops, size_t nb);
 
+enum { DEMO_MAX_DEVICES = 15 };
+
 /* What the log of the factorisation says. */
 struct demo_report {
-    double utilisation;      /* of the workers, 0..1 */
-    double overhead_task_ns; /* not in a task and not known to be idle */
+    double utilisation;      /* of the cores, 0..1 */
+    double overhead_task_ns; /* of the cores: not in a task, not known idle */
     double area_ns;          /* time of all tasks over workers */
-    double path_ns;          /* longest chain, from the median task times */
+    double path_ns;          /* longest chain, from the usual task times */
     uint64_t log_bytes;
+    uint64_t core_tasks; /* that ended well there */
+    unsigned ndevices;
+    struct demo_device {
+        char name[32];
+        unsigned nstreams;
+        uint64_t ntasks;
+        double busy; /* part of the makespan with a task on it */
+    } device[DEMO_MAX_DEVICES];
 };
 
 /* `why` gets a sentence on failure. */

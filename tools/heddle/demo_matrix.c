@@ -14,6 +14,7 @@
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -27,51 +28,7 @@ struct place {
     uint64_t n;
 };
 
-/* Arguments of the others. */
-struct numerics {
-    const struct heddle_tile_ops *ops;
-};
-
 /* --- kernels -------------------------------------------------------------- */
-
-static struct tile exec_tile(struct heddle_exec *x, unsigned i)
-{
-    const struct heddle_layout *l = heddle_exec_layout(x, i);
-
-    return (struct tile){heddle_exec_ptr(x, i), l->extent[0], l->extent[1],
-                         l->stride[1]};
-}
-
-static const struct heddle_tile_ops *exec_ops(struct heddle_exec *x)
-{
-    return ((const struct numerics *)heddle_exec_arg(x))->ops;
-}
-
-static heddle_status run_potrf(struct heddle_exec *x)
-{
-    if (exec_ops(x)->potrf(exec_tile(x, 0)) != 0)
-        return heddle_exec_fail(x, HEDDLE_ETASK,
-                                "the matrix is not positive definite");
-    return HEDDLE_OK;
-}
-
-static heddle_status run_trsm(struct heddle_exec *x)
-{
-    exec_ops(x)->trsm(exec_tile(x, 0), exec_tile(x, 1));
-    return HEDDLE_OK;
-}
-
-static heddle_status run_syrk(struct heddle_exec *x)
-{
-    exec_ops(x)->syrk(exec_tile(x, 0), exec_tile(x, 1));
-    return HEDDLE_OK;
-}
-
-static heddle_status run_gemm(struct heddle_exec *x)
-{
-    exec_ops(x)->gemm(exec_tile(x, 0), exec_tile(x, 1), exec_tile(x, 2));
-    return HEDDLE_OK;
-}
 
 /* A[i][j]: see demo.h. */
 static double element(uint64_t i, uint64_t j, uint64_t n)
@@ -85,7 +42,7 @@ static double element(uint64_t i, uint64_t j, uint64_t n)
 static heddle_status run_fill(struct heddle_exec *x)
 {
     const struct place *p = heddle_exec_arg(x);
-    const struct tile t = exec_tile(x, 0);
+    const struct tile t = tile_operand(x, 0);
 
     for (size_t j = 0; j < t.n; j++)
         for (size_t i = 0; i < t.m; i++)
@@ -98,7 +55,7 @@ static heddle_status run_fill(struct heddle_exec *x)
 static heddle_status run_norm(struct heddle_exec *x)
 {
     const struct place *p = heddle_exec_arg(x);
-    const struct tile t = exec_tile(x, 0);
+    const struct tile t = tile_operand(x, 0);
     double *sum = heddle_exec_ptr(x, 1);
     double r = 0, a = 0;
 
@@ -117,39 +74,6 @@ static heddle_status run_norm(struct heddle_exec *x)
     return HEDDLE_OK;
 }
 
-/* Operations of one task, from the shape of the tile it updates. */
-static struct heddle_cost cost(struct heddle_exec *x, double flops)
-{
-    double bytes = 0;
-
-    for (unsigned i = 0; i < heddle_exec_noperands(x); i++)
-        bytes += 8.0 * (double)heddle_exec_count(x, i);
-    return (struct heddle_cost){.flops = flops, .bytes = bytes};
-}
-
-static struct heddle_cost cost_potrf(struct heddle_exec *x)
-{
-    const double n = (double)heddle_exec_layout(x, 0)->extent[1];
-
-    return cost(x, n * n * n / 3);
-}
-
-/* trsm and syrk: m n n. */
-static struct heddle_cost cost_half(struct heddle_exec *x)
-{
-    const struct heddle_layout *a = heddle_exec_layout(x, 0);
-
-    return cost(x, (double)a->extent[1] * (double)heddle_exec_count(x, 1));
-}
-
-static struct heddle_cost cost_gemm(struct heddle_exec *x)
-{
-    const struct heddle_layout *a = heddle_exec_layout(x, 0);
-
-    return cost(x,
-                2.0 * (double)a->extent[1] * (double)heddle_exec_count(x, 2));
-}
-
 /* --- the matrix ----------------------------------------------------------- */
 
 size_t demo_matrix_bytes(size_t n, size_t nb)
@@ -164,33 +88,24 @@ size_t demo_matrix_bytes(size_t n, size_t nb)
 
 static void matrix_kernels(struct demo_matrix *m)
 {
-    static const struct {
-        const char *name;
-        heddle_run_fn run;
-        struct heddle_cost (*cost)(struct heddle_exec *x);
-        unsigned noperands;
-        enum heddle_mode mode[3];
-    } def[DEMO_NKERNELS] = {
-        {"potrf", run_potrf, cost_potrf, 1, {HEDDLE_RW}},
-        {"trsm", run_trsm, cost_half, 2, {HEDDLE_R, HEDDLE_RW}},
-        {"syrk", run_syrk, cost_half, 2, {HEDDLE_R, HEDDLE_RW}},
-        {"gemm", run_gemm, cost_gemm, 3, {HEDDLE_R, HEDDLE_R, HEDDLE_RW}},
-        {"fill", run_fill, NULL, 1, {HEDDLE_W}},
-        {"norm", run_norm, NULL, 2, {HEDDLE_R, HEDDLE_REDUCE}},
-    };
+    heddle_kernel *const fill = &m->kernel[DEMO_FILL];
+    heddle_kernel *const norm = &m->kernel[DEMO_NORM];
+    const struct heddle_variant core = {.name = m->ops->name,
+                                        .device = HEDDLE_DEV_CPU};
 
-    for (unsigned i = 0; i < DEMO_NKERNELS; i++) {
-        heddle_kernel *k = &m->kernel[i];
-
-        *k = (heddle_kernel){.size = sizeof(*k),
-                             .name = def[i].name,
-                             .noperands = def[i].noperands,
-                             .cost = def[i].cost};
-        k->variants[0] = (struct heddle_variant){
-            .name = m->ops->name, .device = HEDDLE_DEV_CPU, .run = def[i].run};
-        for (unsigned o = 0; o < def[i].noperands; o++)
-            k->mode[o] = def[i].mode[o];
-    }
+    cholesky_kernels(m->kernel, m->ops, m->nb);
+    *fill = (heddle_kernel){.size = sizeof(*fill),
+                            .name = "fill",
+                            .noperands = 1,
+                            .mode = {HEDDLE_W},
+                            .variants = {core}};
+    fill->variants[0].run = run_fill;
+    *norm = (heddle_kernel){.size = sizeof(*norm),
+                            .name = "norm",
+                            .noperands = 2,
+                            .mode = {HEDDLE_R, HEDDLE_REDUCE},
+                            .variants = {core}};
+    norm->variants[0].run = run_norm;
 }
 
 heddle_status demo_matrix_init(struct demo_matrix *m,
@@ -202,14 +117,17 @@ heddle_status demo_matrix_init(struct demo_matrix *m,
     m->bytes = demo_matrix_bytes(n, nb);
     if (m->bytes != 0)
         m->data = heddle_alloc_aligned(NULL, m->bytes, 64);
+    m->info = calloc(m->nt, sizeof(*m->info));
     matrix_kernels(m);
-    return m->data == NULL ? HEDDLE_ENOMEM : HEDDLE_OK;
+    return m->data == NULL || m->info == NULL ? HEDDLE_ENOMEM : HEDDLE_OK;
 }
 
 void demo_matrix_fini(struct demo_matrix *m)
 {
     heddle_free(NULL, m->data, m->bytes);
+    free(m->info);
     m->data = NULL;
+    m->info = NULL;
 }
 
 static size_t tile_order(const struct demo_matrix *m, size_t i)
@@ -291,7 +209,7 @@ struct submission {
     const struct demo_matrix *m;
     struct demo_factor *f;
     heddle_handle **tiles;
-    struct numerics args;
+    struct cholesky_arg args;
     size_t nsubmitted;
 };
 
@@ -307,6 +225,8 @@ static heddle_status submit_one(void *user, const struct cholesky_task *t)
 {
     struct submission *s = user;
     struct heddle_call call = {.arg = &s->args, .arg_bytes = sizeof(s->args)};
+    heddle_handle *info = NULL;
+    heddle_status st = HEDDLE_OK;
 
     for (uint32_t i = 0; i < t->ntiles; i++)
         call.operand[i] = s->tiles[t->tile[i]];
@@ -315,7 +235,28 @@ static heddle_status submit_one(void *user, const struct cholesky_task *t)
         (int)(s->m->nt - t->step) * 4 + (CHOLESKY_GEMM - (int)t->kind);
     if (++s->nsubmitted % SUBMITS_PER_TICK == 0)
         tick(s->f);
-    return heddle_submit(s->f->ctx, &s->m->kernel[t->kind], &call);
+    if (t->kind == CHOLESKY_POTRF) {
+        st = heddle_handle_vector(s->f->ctx, &s->m->info[t->step], 1,
+                                  HEDDLE_I32, &info);
+        call.operand[1] = info;
+    }
+    if (st == HEDDLE_OK)
+        st = heddle_submit(s->f->ctx, &s->m->kernel[t->kind], &call);
+    heddle_handle_unref(info); /* the task keeps it */
+    return st;
+}
+
+/* What potrf on a device has found out. */
+static heddle_status look_at_pivots(const struct demo_matrix *m,
+                                    struct demo_factor *f)
+{
+    for (size_t k = 0; k < m->nt; k++) {
+        if (m->info[k] == 0)
+            continue;
+        f->bad_row = k * m->nb + (size_t)m->info[k];
+        return HEDDLE_ETASK;
+    }
+    return HEDDLE_OK;
 }
 
 heddle_status demo_matrix_factor(struct demo_matrix *m, struct demo_factor *f)
@@ -334,7 +275,9 @@ heddle_status demo_matrix_factor(struct demo_matrix *m, struct demo_factor *f)
     f->wall_ns = (double)(heddle_clock_ns() - start);
     tick(f);
     drop_tiles(m, s.tiles);
-    return st != HEDDLE_OK ? st : waited;
+    if (st == HEDDLE_OK)
+        st = waited;
+    return st == HEDDLE_OK ? look_at_pivots(m, f) : st;
 }
 
 double demo_matrix_flops(size_t n)
@@ -351,7 +294,7 @@ static heddle_status submit_residual(const struct demo_matrix *m,
                                      heddle_ctx *ctx, heddle_handle **tiles,
                                      heddle_handle *sum, size_t i, size_t j)
 {
-    const struct numerics args = {m->ops};
+    const struct cholesky_arg args = {m->ops};
     struct heddle_call call = {.arg = &args, .arg_bytes = sizeof(args)};
     heddle_handle *r = NULL;
     heddle_status st = heddle_handle_matrix(
@@ -376,14 +319,28 @@ static heddle_status submit_residual(const struct demo_matrix *m,
     return st;
 }
 
+/* What devices leave above the diagonal is no part of L. */
+static void clear_upper(struct demo_matrix *m)
+{
+    for (size_t k = 0; k < m->nt; k++) {
+        const size_t ld = tile_order(m, k);
+        double *a = m->data + cholesky_tile(k, k) * m->nb * m->nb;
+
+        for (size_t j = 1; j < ld; j++)
+            memset(a + j * ld, 0, j * sizeof(*a));
+    }
+}
+
 heddle_status demo_matrix_check(struct demo_matrix *m, heddle_ctx *ctx,
                                 double *error_out)
 {
     double sums[2] = {0, 0}; /* squares of R, of A */
     heddle_handle *sum = NULL;
+    heddle_handle **tiles;
     heddle_status st;
-    heddle_handle **tiles = make_tiles(m, ctx, &st);
 
+    clear_upper(m);
+    tiles = make_tiles(m, ctx, &st);
     if (st == HEDDLE_OK)
         st = heddle_handle_vector(ctx, sums, 2, HEDDLE_F64, &sum);
     if (st == HEDDLE_OK)

@@ -6,10 +6,12 @@
  * Random programs for memories and devices: `heddle bench fuzz`.
  *
  *   fuzz_gen.c     a program from a seed: plain data
+ *   fuzz_region.c  its recorded regions, and chains of tasks on a device
  *   fuzz_print.c   shows it
  *   fuzz_world.c   the machine it runs on, and what goes wrong there
  *   fuzz_mix.c     what a task does to memory, for Heddle and for the oracle
- *   fuzz_kernel.c  the same as kernels; fuzz_opencl.c for OpenCL
+ *   fuzz_kernel.c  the same as kernels; fuzz_opencl.c for OpenCL, fuzz_cuda.c for
+ *                  CUDA
  *   fuzz_live.c    runs the program with Heddle and keeps what is seen
  *   fuzz_check.c   runs it again in plain memory, one operation after another,
  *                  and compares
@@ -41,11 +43,23 @@ enum {
     FUZZ_AFTER = 2,
     FUZZ_GPUS = 3,
     FUZZ_SCHEDS = 16,
+    FUZZ_GRAPHS = 4,
+    FUZZ_REGION = 16, /* tasks of a graph */
+    FUZZ_BOUND = 4,   /* bindings and arguments of a launch */
+    FUZZ_BIG = 7000,  /* elements of a large array */
     FUZZ_ALIGN = 256, /* of what a device allocates */
-    FUZZ_SCRATCH = 192
+    FUZZ_SCRATCH = 192,
+    FUZZ_WORD = FUZZ_ALIGN - FUZZ_SCRATCH /* of scratch, for the hash */
 };
 
-enum fuzz_device { FUZZ_CPU, FUZZ_SIM, FUZZ_OPENCL, FUZZ_DISK, FUZZ_NDEVICES };
+enum fuzz_device {
+    FUZZ_CPU,
+    FUZZ_SIM,
+    FUZZ_OPENCL,
+    FUZZ_DISK,
+    FUZZ_CUDA,
+    FUZZ_NDEVICES
+};
 
 /* What may be left out to narrow a failure down. */
 enum fuzz_part {
@@ -63,9 +77,11 @@ enum fuzz_part {
     PART_UNREF = 2048,
     PART_ALIAS = 4096,
     PART_LATE = 8192,
-    PART_LIMITS = 16384
+    PART_LIMITS = 16384,
+    PART_CHAINS = 32768,
+    PART_BINDINGS = 65536
 };
-enum { FUZZ_NPARTS = 15 };
+enum { FUZZ_NPARTS = 17 };
 extern const char *const heddle_fuzz_parts[FUZZ_NPARTS + 1];
 
 extern const char *const heddle_fuzz_devices[FUZZ_NDEVICES + 1];
@@ -124,6 +140,7 @@ struct fuzz_task {
     enum fuzz_sort sort;
     unsigned name; /* which of the kernels of this sort */
     uint64_t salt;
+    uint64_t spin_ns; /* CUDA: takes its time before it reads */
     int priority;
     bool has_opts;
     unsigned retries, fail_runs; /* its first runs fail */
@@ -162,9 +179,19 @@ enum fuzz_kind {
 };
 
 struct fuzz_graph {
-    struct fuzz_task *task[16];
+    struct fuzz_task *task[FUZZ_REGION];
     unsigned ntasks;
     heddle_graph *g;
+};
+
+/* What a launch changes. */
+struct fuzz_launch {
+    int recorded[FUZZ_BOUND], actual[FUZZ_BOUND]; /* units */
+    unsigned nbindings;
+    unsigned task[FUZZ_BOUND]; /* of the graph, that get another salt */
+    uint64_t salt[FUZZ_BOUND];
+    unsigned nargs;
+    unsigned passes;
 };
 
 struct fuzz_op {
@@ -172,6 +199,7 @@ struct fuzz_op {
     int unit;
     struct fuzz_task *task; /* LAUNCH: stands for the launch */
     struct fuzz_graph *graph;
+    struct fuzz_launch launch;
     enum heddle_mode mode;
     uint64_t salt;
     enum heddle_advice advice;
@@ -190,6 +218,7 @@ struct fuzz_config {
     bool has_faults;
     bool has_pins;
     bool has_nesting;
+    bool has_big;        /* its first root is too large for the easy ways */
     bool ends_with_wait; /* before the end of the context */
     bool unrefs_late;    /* after the end of the context */
     size_t device_memory, memory_budget;
@@ -218,7 +247,7 @@ struct fuzz_prog {
     unsigned nheld;
     int open[4]; /* events to complete */
     unsigned nopen;
-    struct fuzz_graph *graph[4];
+    struct fuzz_graph *graph[FUZZ_GRAPHS];
     unsigned ngraphs;
     size_t need_most;   /* bytes of the largest task on a device */
     size_t need_device; /* of those that run nowhere else */
@@ -254,6 +283,8 @@ struct fuzz_setup {
     const char *folder;             /* for machine files and disks */
     const char *sched[FUZZ_SCHEDS]; /* those that know classes */
     unsigned nscheds;
+    heddle_ctx *cuda; /* keeps the GPUs open from run to run */
+    unsigned ncuda;
     FILE *err;
 };
 
@@ -294,6 +325,12 @@ static inline bool fuzz_chance(struct fuzz_prog *p, unsigned percent)
     return heddle_rng_below32(&p->rng, 100) < percent;
 }
 
+/* --- fuzz_region.c ------------------------------------------------------- */
+
+/* What stands for a recorded unit in this launch, and the salt of its i-th task. */
+int fuzz_launch_unit(const struct fuzz_launch *l, int unit);
+uint64_t fuzz_launch_salt(const struct fuzz_op *op, unsigned i);
+
 /* --- fuzz_print.c --------------------------------------------------------- */
 
 void fuzz_print(FILE *f, const struct fuzz_prog *p);
@@ -307,6 +344,9 @@ void fuzz_world(struct fuzz_prog *p, const struct fuzz_setup *s,
 void fuzz_world_sizes(struct fuzz_prog *p, const struct fuzz_setup *s);
 /* Which schedulers know classes; false: a context could not be made. */
 bool fuzz_find_scheds(struct fuzz_setup *s);
+/* How many GPUs there are; they stay open until fuzz_drop_cuda(). */
+void fuzz_find_cuda(struct fuzz_setup *s);
+void fuzz_drop_cuda(struct fuzz_setup *s);
 heddle_status fuzz_open(struct fuzz_run *r);
 
 /* --- fuzz_mix.c ---------------------------------------------------------- */
@@ -336,7 +376,7 @@ void fuzz_mix_acquired(const struct fuzz_mem *mem, uint64_t salt);
 /* All elements, row by row, to or from memory without gaps. */
 void fuzz_pack(const struct fuzz_mem *mem, unsigned char *out);
 /* The hash of one operand, begun with h; and the value that index i of a
- * written operand gets: the contract of the OpenCL version. */
+ * written operand gets: the contract of the versions for devices. */
 uint64_t fuzz_fold(const struct fuzz_mem *mem, uint64_t h);
 uint64_t fuzz_value(uint64_t h, uint64_t op, uint64_t i);
 /* dst += src, element by element, as wrapping integers of the type's size. */
@@ -353,11 +393,16 @@ struct fuzz_arg {
 const heddle_kernel *fuzz_kernel(const struct fuzz_task *t,
                                  enum fuzz_device device);
 struct fuzz_task *fuzz_task_of(struct heddle_exec *x);
+uint64_t fuzz_salt_of(struct heddle_exec *x);
 extern const struct heddle_reduction heddle_fuzz_reduction;
 
 /* --- fuzz_opencl.c ------------------------------------------------------- */
 
 heddle_status fuzz_opencl_run(struct heddle_exec *x);
+
+/* --- fuzz_cuda.c --------------------------------------------------------- */
+
+heddle_status fuzz_cuda_run(struct heddle_exec *x);
 
 /* --- fuzz_live.c, fuzz_check.c ------------------------------------------- */
 

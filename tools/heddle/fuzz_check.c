@@ -116,7 +116,7 @@ static void task_fails(const struct fuzz_task *t, const struct spot *s,
 }
 
 static void task_mix(struct check *c, const struct fuzz_task *t,
-                     const struct spot *s)
+                     const struct spot *s, uint64_t salt)
 {
     struct fuzz_mem mem[FUZZ_OPERANDS];
     unsigned n = 0;
@@ -143,22 +143,22 @@ static void task_mix(struct check *c, const struct fuzz_task *t,
     for (unsigned i = 0; i < n; i++)
         if (mem[i].mode == HEDDLE_SCRATCH)
             mem[i] = (struct fuzz_mem){.mode = (enum heddle_mode)0};
-    (void)fuzz_mix(mem, n, t->salt);
+    (void)fuzz_mix(mem, n, salt);
 }
 
 static void task_exec(struct check *c, const struct fuzz_task *t,
-                      const struct spot *s)
+                      const struct spot *s, uint64_t salt)
 {
     struct spot part[FUZZ_OPERANDS];
 
-    task_mix(c, t, s);
+    task_mix(c, t, s, salt);
     for (unsigned i = 0; i < t->nchildren; i++) {
         const struct fuzz_task *k = t->child[i];
 
         for (unsigned n = 0; n < k->nops; n++)
             part[n] = k->is_whole[n] ? s[k->unit[n]]
                                      : spot_part(&s[k->unit[n]], &k->part[n]);
-        task_mix(c, k, part);
+        task_mix(c, k, part, k->salt);
     }
 }
 
@@ -236,7 +236,7 @@ static void check_task(struct check *c, const struct fuzz_task *t)
         fuzz_wrong(c->r, "task %u read marked data and ended well", t->id);
     if (after_failed(c, t))
         fuzz_wrong(c->r, "task %u ran after a failed event", t->id);
-    task_exec(c, t, s);
+    task_exec(c, t, s, t->salt);
 }
 
 /* The tasks of a graph tell nothing: all went well, or anything is possible. */
@@ -244,21 +244,23 @@ static void check_launch(struct check *c, const struct fuzz_op *op)
 {
     const heddle_status st = (heddle_status)heddle_load_rlx(&op->task->status);
     const bool is_ok = st == HEDDLE_OK || !op->task->has_opts;
+    const unsigned all = op->graph->ntasks * (is_ok ? op->launch.passes : 1);
     struct spot s[FUZZ_OPERANDS];
     unsigned sees = 0;
 
     if (op->task->has_opts && heddle_load_rlx(&op->task->ends) != 1)
         fuzz_wrong(c->r, "a launch did not end once");
-    for (unsigned i = 0; i < op->graph->ntasks; i++) {
+    for (unsigned n = 0; n < all; n++) {
+        const unsigned i = n % op->graph->ntasks;
         const struct fuzz_task *t = op->graph->task[i];
 
         for (unsigned k = 0; k < t->nops; k++)
-            s[k] = spot_of(c, t->unit[k]);
+            s[k] = spot_of(c, fuzz_launch_unit(&op->launch, t->unit[k]));
         sees |= task_sees(c, t, s, true);
         if (is_ok && (task_sees(c, t, s, false) & FLAG_MUST) != 0)
             fuzz_wrong(c->r, "task %u of a launch read marked data", t->id);
         if (is_ok)
-            task_exec(c, t, s);
+            task_exec(c, t, s, fuzz_launch_salt(op, i));
         else
             task_fails(t, s, FLAG_UNKNOWN | FLAG_MAY);
     }

@@ -13,34 +13,12 @@
  */
 #include <string.h>
 
-#include "fuzz.h"
+#include "fuzz_gen.h"
 
 const char *const heddle_fuzz_parts[FUZZ_NPARTS + 1] = {
-    "reduce",  "commute", "scratch", "views",   "advice",  "pins",
-    "nesting", "graphs",  "events",  "retries", "acquire", "unref",
-    "alias",   "late",    "limits",  NULL};
-
-struct gen {
-    unsigned without;
-    struct fuzz_prog *p;
-    struct fuzz_arena *a;
-    bool failed; /* no memory */
-};
-
-static bool has(const struct gen *g, enum fuzz_part part)
-{
-    return (g->without & part) == 0;
-}
-
-static uint64_t below(struct gen *g, uint64_t n)
-{
-    return fuzz_below(g->p, n);
-}
-
-static bool chance(struct gen *g, unsigned percent)
-{
-    return fuzz_chance(g->p, percent);
-}
+    "reduce",  "commute", "scratch", "views",   "advice",   "pins",
+    "nesting", "graphs",  "events",  "retries", "acquire",  "unref",
+    "alias",   "late",    "limits",  "chains",  "bindings", NULL};
 
 static enum heddle_device device_kind(const struct fuzz_prog *p)
 {
@@ -48,7 +26,7 @@ static enum heddle_device device_kind(const struct fuzz_prog *p)
                                            : HEDDLE_DEV_CUDA;
 }
 
-static struct fuzz_op *emit(struct gen *g, enum fuzz_kind kind, int unit)
+struct fuzz_op *gen_emit(struct gen *g, enum fuzz_kind kind, int unit)
 {
     struct fuzz_prog *p = g->p;
     struct fuzz_op *op;
@@ -143,18 +121,10 @@ static void layout_strides(struct gen *g, struct fuzz_unit *u)
     }
 }
 
-static void gen_root(struct gen *g)
+static void layout_small(struct gen *g, struct fuzz_unit *u)
 {
-    static const enum heddle_dtype type[] = {
-        HEDDLE_U8,  HEDDLE_I32, HEDDLE_I64, HEDDLE_F16, HEDDLE_BF16,
-        HEDDLE_F32, HEDDLE_F64, HEDDLE_C64, HEDDLE_C128};
-    struct fuzz_prog *p = g->p;
-    struct fuzz_unit *u = &p->unit[p->nunits];
     const size_t most = chance(g, 20) ? 600 : 120;
 
-    *u = (struct fuzz_unit){.root = (int)p->nunits, .parent = -1};
-    u->layout.dtype = type[below(g, sizeof(type) / sizeof(type[0]))];
-    u->layout.ndim = 1 + (unsigned)below(g, FUZZ_DIMS);
     u->count = 1;
     for (unsigned d = 0; d < u->layout.ndim; d++) {
         size_t room = most / u->count;
@@ -163,6 +133,45 @@ static void gen_root(struct gen *g)
             room = 24;
         u->layout.extent[d] = 1 + below(g, room > 0 ? room : 1);
         u->count *= u->layout.extent[d];
+    }
+}
+
+/* All of FUZZ_BIG, in few pieces or in many. */
+static void layout_big(struct gen *g, struct fuzz_unit *u)
+{
+    u->count = 1;
+    for (unsigned d = 0; d < u->layout.ndim; d++) {
+        const size_t room = FUZZ_BIG / u->count;
+
+        u->layout.extent[d] = d + 1 == u->layout.ndim
+                                  ? room
+                                  : 1 + below(g, room < 90 ? room : 90);
+        u->count *= u->layout.extent[d];
+    }
+}
+
+static void gen_root(struct gen *g)
+{
+    static const enum heddle_dtype type[] = {
+        HEDDLE_U8,  HEDDLE_I32, HEDDLE_I64, HEDDLE_F16, HEDDLE_BF16,
+        HEDDLE_F32, HEDDLE_F64, HEDDLE_C64, HEDDLE_C128};
+    struct fuzz_prog *p = g->p;
+    struct fuzz_unit *u = &p->unit[p->nunits];
+
+    *u = (struct fuzz_unit){.root = (int)p->nunits, .parent = -1};
+    u->layout.dtype = type[below(g, sizeof(type) / sizeof(type[0]))];
+    u->layout.ndim = 1 + (unsigned)below(g, FUZZ_DIMS);
+    if (p->nunits == 0 && p->config.has_big)
+        layout_big(g, u);
+    else
+        layout_small(g, u);
+    if (p->nunits > 0 && chance(g, 30)) { /* one may stand for the other */
+        const struct fuzz_unit *twin = &p->unit[below(g, p->nunits)];
+
+        u->layout = twin->layout;
+        u->count = twin->count;
+    }
+    for (unsigned d = 0; d < u->layout.ndim; d++) {
         u->abs.extent[d] = u->layout.extent[d];
         u->abs.step[d] = 1;
     }
@@ -173,7 +182,7 @@ static void gen_root(struct gen *g)
     u->is_runtime = chance(g, p->config.device == FUZZ_DISK ? 85 : 35);
     u->has_sum = u->layout.dtype <= HEDDLE_I64;
     u->is_live = true;
-    emit(g, OP_ROOT, (int)p->nunits++);
+    gen_emit(g, OP_ROOT, (int)p->nunits++);
 }
 
 static void gen_view(struct gen *g)
@@ -198,10 +207,10 @@ static void gen_view(struct gen *g)
     u->has_sum = parent->has_sum;
     u->is_live = true;
     p->unit[u->root].has_views = true;
-    emit(g, OP_VIEW, (int)p->nunits++);
+    gen_emit(g, OP_VIEW, (int)p->nunits++);
 }
 
-static int pick_unit(struct gen *g)
+int gen_pick_unit(struct gen *g)
 {
     struct fuzz_prog *p = g->p;
 
@@ -216,7 +225,7 @@ static int pick_unit(struct gen *g)
 
 /* --- tasks --------------------------------------------------------------- */
 
-static struct fuzz_task *task_new(struct gen *g)
+struct fuzz_task *gen_task_new(struct gen *g)
 {
     struct fuzz_task *t = fuzz_alloc(g->a, 1, sizeof(*t));
 
@@ -230,6 +239,8 @@ static struct fuzz_task *task_new(struct gen *g)
     atomic_store(&t->status, HEDDLE_AGAIN);
     t->name = (unsigned)below(g, 2);
     t->priority = chance(g, 50) ? (int)below(g, 7) - 3 : 0;
+    if (g->p->config.device == FUZZ_CUDA && chance(g, 10))
+        t->spin_ns = 1000 * (1 + below(g, 100));
     return t;
 }
 
@@ -255,22 +266,23 @@ static bool is_open(enum heddle_mode m)
     return m == HEDDLE_COMMUTE || m == HEDDLE_REDUCE;
 }
 
+bool gen_units_meet(const struct gen *g, int u, int v)
+{
+    const struct fuzz_unit *unit = g->p->unit;
+
+    return unit[u].root == unit[v].root &&
+           fuzz_overlap(&unit[u].abs, &unit[v].abs, unit[u].layout.ndim);
+}
+
 /* May unit u in mode m stand beside the operands that the task has? */
 static bool operand_fits(struct gen *g, const struct fuzz_task *t, int u,
                          enum heddle_mode m)
 {
-    const struct fuzz_unit *unit = g->p->unit;
-
     if (m == HEDDLE_SCRATCH)
         return true;
     for (unsigned i = 0; i < t->nops; i++) {
-        const int v = t->unit[i];
-        bool meets;
-
-        if (t->mode[i] == HEDDLE_SCRATCH || unit[v].root != unit[u].root)
-            continue;
-        meets = fuzz_overlap(&unit[u].abs, &unit[v].abs, unit[u].layout.ndim);
-        if (!meets || (m == HEDDLE_R && t->mode[i] == HEDDLE_R))
+        if (t->mode[i] == HEDDLE_SCRATCH || !gen_units_meet(g, u, t->unit[i]) ||
+            (m == HEDDLE_R && t->mode[i] == HEDDLE_R))
             continue;
         if (is_open(m) || is_open(t->mode[i]) || t->sort == SORT_DEVICE ||
             t->sort == SORT_NEST ||
@@ -292,14 +304,17 @@ static size_t round_up(size_t bytes)
 }
 
 /* What the largest tasks need, for memories that just suffice. */
-static void task_needs(struct gen *g, const struct fuzz_task *t)
+void gen_task_needs(struct gen *g, const struct fuzz_task *t,
+                    const struct fuzz_launch *l)
 {
     struct fuzz_prog *p = g->p;
+    const bool has_word =
+        p->config.device == FUZZ_OPENCL || p->config.device == FUZZ_CUDA;
     size_t host = t->sort == SORT_SCRATCH ? FUZZ_ALIGN : 0;
-    size_t bytes = p->config.device == FUZZ_OPENCL ? FUZZ_ALIGN : host;
+    size_t bytes = has_word ? FUZZ_ALIGN : host;
 
     for (unsigned i = 0; i < t->nops; i++) {
-        const struct fuzz_unit *u = &p->unit[t->unit[i]];
+        const struct fuzz_unit *u = &p->unit[fuzz_launch_unit(l, t->unit[i])];
         bool is_new = true;
 
         for (unsigned k = 0; k < i && t->mode[i] <= HEDDLE_COMMUTE; k++)
@@ -331,7 +346,7 @@ static void task_operands(struct gen *g, struct fuzz_task *t, bool in_graph)
         enum heddle_mode m = gen_mode(g, in_graph);
 
         if (u < 0 || near != 0 || chance(g, 70))
-            u = pick_unit(g);
+            u = gen_pick_unit(g);
         if (t->sort == SORT_NEST && (is_open(m) || m == HEDDLE_SCRATCH))
             m = HEDDLE_RW;
         if (u < 0 || !operand_fits(g, t, u, m))
@@ -346,6 +361,8 @@ static enum fuzz_sort gen_sort(struct gen *g, bool in_graph)
     const struct fuzz_config *c = &g->p->config;
     const unsigned x = (unsigned)below(g, 100);
 
+    if (c->ngpus > 0 && chance(g, g->device_percent))
+        return SORT_DEVICE;
     if (x < 55)
         return SORT_BOTH;
     if (x < 67)
@@ -372,7 +389,7 @@ static void task_faults(struct gen *g, struct fuzz_task *t)
         t->retries = 0;
 }
 
-static void task_options(struct gen *g, struct fuzz_task *t)
+void gen_task_options(struct gen *g, struct fuzz_task *t)
 {
     struct fuzz_prog *p = g->p;
 
@@ -395,7 +412,7 @@ static void task_options(struct gen *g, struct fuzz_task *t)
 
 static struct fuzz_task *child_new(struct gen *g, const struct fuzz_task *t)
 {
-    struct fuzz_task *c = task_new(g);
+    struct fuzz_task *c = gen_task_new(g);
     const unsigned want = (unsigned)below(g, 4);
 
     if (c == NULL)
@@ -422,16 +439,16 @@ static struct fuzz_task *child_new(struct gen *g, const struct fuzz_task *t)
     return c;
 }
 
-static struct fuzz_task *gen_task(struct gen *g, bool in_graph)
+struct fuzz_task *gen_task(struct gen *g, bool in_graph)
 {
     struct fuzz_prog *p = g->p;
-    struct fuzz_task *t = task_new(g);
+    struct fuzz_task *t = gen_task_new(g);
 
     if (t == NULL)
         return NULL;
     t->sort = gen_sort(g, in_graph);
     if (!in_graph)
-        task_options(g, t);
+        gen_task_options(g, t);
     if (t->has_opts && t->sort == SORT_BOTH && p->config.ngpus > 0 &&
         has(g, PART_LIMITS)) {
         if (chance(g, 10))
@@ -449,18 +466,17 @@ static struct fuzz_task *gen_task(struct gen *g, bool in_graph)
             t->nchildren += t->child[t->nchildren] != NULL;
         }
     t->waits = chance(g, 40);
-    task_needs(g, t);
+    gen_task_needs(g, t, NULL);
     return t;
 }
 
-static void emit_task(struct gen *g)
+void gen_emit_task(struct gen *g, struct fuzz_task *t)
 {
     struct fuzz_prog *p = g->p;
-    struct fuzz_task *t = gen_task(g, false);
 
     if (t == NULL)
         return;
-    emit(g, OP_TASK, -1)->task = t;
+    gen_emit(g, OP_TASK, -1)->task = t;
     if (t->has_opts)
         p->recent[p->nrecent++ % 16] = t;
 }
@@ -472,27 +488,26 @@ static void release_all(struct gen *g)
     struct fuzz_prog *p = g->p;
 
     while (p->nopen > 0)
-        emit(g, OP_COMPLETE, -1)->event = p->open[--p->nopen];
+        gen_emit(g, OP_COMPLETE, -1)->event = p->open[--p->nopen];
     while (p->nheld > 0) {
         const int u = p->held[--p->nheld];
 
         p->unit[u].is_held = false;
-        emit(g, OP_RELEASE, u);
+        gen_emit(g, OP_RELEASE, u);
     }
 }
 
-static void gen_acquire(struct gen *g)
+void gen_acquire(struct gen *g, int u)
 {
     static const enum heddle_mode mode[] = {HEDDLE_R, HEDDLE_R, HEDDLE_RW,
                                             HEDDLE_W};
     struct fuzz_prog *p = g->p;
-    const int u = pick_unit(g);
     struct fuzz_op *op;
 
     if (u < 0 || !has(g, PART_ACQUIRE))
         return;
     release_all(g);
-    op = emit(g, OP_ACQUIRE, u);
+    op = gen_emit(g, OP_ACQUIRE, u);
     op->mode = mode[below(g, 4)];
     op->salt = heddle_rng_next(&p->rng);
     p->unit[u].is_held = true;
@@ -504,12 +519,12 @@ static void gen_acquire(struct gen *g)
 static void gen_advise(struct gen *g)
 {
     struct fuzz_prog *p = g->p;
-    const int u = pick_unit(g);
+    const int u = gen_pick_unit(g);
     struct fuzz_op *op;
 
     if (u < 0 || !has(g, PART_ADVICE))
         return;
-    op = emit(g, OP_ADVISE, u);
+    op = gen_emit(g, OP_ADVISE, u);
     op->advice = (enum heddle_advice)(
         1 + below(g, p->config.has_pins && has(g, PART_PINS) ? 5 : 3));
     op->memory = (unsigned)below(g, p->config.nnodes);
@@ -518,7 +533,7 @@ static void gen_advise(struct gen *g)
 static void gen_unref(struct gen *g)
 {
     struct fuzz_prog *p = g->p;
-    const int u = pick_unit(g);
+    const int u = gen_pick_unit(g);
 
     if (u < 0 || p->unit[u].is_held || !has(g, PART_UNREF))
         return;
@@ -528,40 +543,7 @@ static void gen_unref(struct gen *g)
                 if (p->graph[i]->task[k]->unit[n] == u)
                     return;
     p->unit[u].is_live = false;
-    emit(g, OP_UNREF, u);
-}
-
-static void gen_graph(struct gen *g)
-{
-    struct fuzz_prog *p = g->p;
-    struct fuzz_graph *graph;
-    const unsigned want = 1 + (unsigned)below(g, 15);
-    struct fuzz_op *op;
-
-    if (!has(g, PART_GRAPHS))
-        return;
-    if (p->ngraphs == 4 || (p->ngraphs > 0 && chance(g, 50))) {
-        graph = p->graph[below(g, p->ngraphs)];
-    } else {
-        graph = fuzz_alloc(g->a, 1, sizeof(*graph));
-        if (graph == NULL)
-            return;
-        while (graph->ntasks < want) {
-            struct fuzz_task *t = gen_task(g, true);
-
-            if (t == NULL)
-                return;
-            graph->task[graph->ntasks++] = t;
-        }
-        p->graph[p->ngraphs++] = graph;
-    }
-    op = emit(g, OP_LAUNCH, -1);
-    op->graph = graph;
-    op->task = task_new(g);
-    if (op->task == NULL)
-        p->nops--;
-    else
-        op->task->has_opts = p->config.has_faults || chance(g, 30);
+    gen_emit(g, OP_UNREF, u);
 }
 
 static void gen_event(struct gen *g)
@@ -570,7 +552,7 @@ static void gen_event(struct gen *g)
 
     if (p->nopen == 4 || p->nevents == FUZZ_TASKS || !has(g, PART_EVENTS))
         return;
-    emit(g, OP_EVENT, -1)->event = (int)p->nevents;
+    gen_emit(g, OP_EVENT, -1)->event = (int)p->nevents;
     p->open[p->nopen++] = (int)p->nevents++;
 }
 
@@ -584,10 +566,10 @@ static void gen_other(struct gen *g)
     else if (x < 600)
         gen_advise(g);
     else if (x < 740)
-        gen_acquire(g);
+        gen_acquire(g, gen_pick_unit(g));
     else if (x < 780) {
         release_all(g);
-        emit(g, OP_WAIT, -1);
+        gen_emit(g, OP_WAIT, -1);
     } else if (x < 820)
         gen_unref(g);
     else if (x < 860 && p->nunits < FUZZ_ROOTS)
@@ -662,9 +644,13 @@ bool fuzz_generate(struct fuzz_prog *p, struct fuzz_arena *a,
     for (unsigned i = 0; i < 4; i++)
         if (chance(&g, 50))
             gen_view(&g);
-    for (unsigned i = 0; i < ntasks && p->nops < FUZZ_OPS - 32; i++) {
-        emit_task(&g);
-        while (p->nops < FUZZ_OPS - 32 && chance(&g, others))
+    for (unsigned i = 0; i < ntasks && has_room(&g); i++) {
+        gen_emit_task(&g, gen_task(&g, false));
+        if (p->config.ngpus > 0 && chance(&g, device == FUZZ_CUDA ? 12 : 3))
+            i += gen_chain(&g);
+        if (device == FUZZ_CUDA && chance(&g, 6))
+            gen_graph(&g);
+        while (has_room(&g) && chance(&g, others))
             gen_other(&g);
     }
     release_all(&g);

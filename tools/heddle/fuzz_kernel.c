@@ -19,6 +19,15 @@ struct fuzz_task *fuzz_task_of(struct heddle_exec *x)
     return a.task;
 }
 
+/* A launch of a graph may have changed it. */
+uint64_t fuzz_salt_of(struct heddle_exec *x)
+{
+    struct fuzz_arg a;
+
+    memcpy(&a, heddle_exec_arg(x), sizeof(a));
+    return a.salt;
+}
+
 static unsigned gather(struct heddle_exec *x, const struct fuzz_task *t,
                        struct fuzz_mem *mem)
 {
@@ -50,20 +59,21 @@ static heddle_status run_task(struct heddle_exec *x, bool on_device)
     struct fuzz_mem mem[FUZZ_OPERANDS];
     unsigned char *scratch = heddle_exec_scratch(x);
     const unsigned n = gather(x, t, mem);
+    const uint64_t salt = fuzz_salt_of(x);
     bool ok;
 
     if (on_device && t->declines)
         return HEDDLE_EDECLINED;
     heddle_store_rlx(&t->on_device, on_device ? 1u : 0u); /* read at the end */
     if (heddle_add_rlx(&t->runs, 1u) < t->fail_runs) {
-        fuzz_scribble(mem, n, t->salt);
+        fuzz_scribble(mem, n, salt);
         return heddle_exec_fail(x, HEDDLE_ETASK, "meant to fail");
     }
     if (t->sort == SORT_SCRATCH)
-        scratch_fill(scratch, t->salt);
-    ok = fuzz_mix(mem, n, t->salt);
+        scratch_fill(scratch, salt);
+    ok = fuzz_mix(mem, n, salt);
     if (t->sort == SORT_SCRATCH)
-        ok = scratch_is_filled(scratch, t->salt) && ok;
+        ok = scratch_is_filled(scratch, salt) && ok;
     if (!ok)
         heddle_add_rlx(&t->run->scratch_errors, 1u); /* read at the end */
     return HEDDLE_OK;
@@ -128,14 +138,19 @@ static heddle_status run_nest(struct heddle_exec *x)
     {                                                                          \
         .device = HEDDLE_DEV_CPU, .run = fn, .scratch_bytes = bytes            \
     }
-#define CUDA(bytes)                                                            \
+#define SIM(bytes)                                                             \
     {                                                                          \
         .device = HEDDLE_DEV_CUDA, .run = run_device, .scratch_bytes = bytes   \
     }
 #define OPENCL                                                                 \
     {                                                                          \
         .device = HEDDLE_DEV_OPENCL, .run = fuzz_opencl_run,                   \
-        .scratch_bytes = 64                                                    \
+        .scratch_bytes = FUZZ_WORD                                             \
+    }
+#define CUDA(bytes)                                                            \
+    {                                                                          \
+        .device = HEDDLE_DEV_CUDA, .run = fuzz_cuda_run,                       \
+        .scratch_bytes = FUZZ_WORD + bytes                                     \
     }
 #define KERNEL(title, ...)                                                     \
     {                                                                          \
@@ -146,15 +161,15 @@ static heddle_status run_nest(struct heddle_exec *x)
 
 /* Two of each: schedulers tell kernels apart. */
 static const heddle_kernel kernel_sim[SORT_N][2] = {
-    [SORT_BOTH] = {KERNEL("both0", CORE(run_core, 0), CUDA(0)),
-                   KERNEL("both1", CUDA(0), CORE(run_core, 0))},
+    [SORT_BOTH] = {KERNEL("both0", CORE(run_core, 0), SIM(0)),
+                   KERNEL("both1", SIM(0), CORE(run_core, 0))},
     [SORT_SCRATCH] = {KERNEL("scratch0", CORE(run_core, FUZZ_SCRATCH),
-                             CUDA(FUZZ_SCRATCH)),
-                      KERNEL("scratch1", CUDA(FUZZ_SCRATCH),
+                             SIM(FUZZ_SCRATCH)),
+                      KERNEL("scratch1", SIM(FUZZ_SCRATCH),
                              CORE(run_core, FUZZ_SCRATCH))},
     [SORT_CORE] = {KERNEL("core0", CORE(run_core, 0)),
                    KERNEL("core1", CORE(run_core, 0))},
-    [SORT_DEVICE] = {KERNEL("device0", CUDA(0)), KERNEL("device1", CUDA(0))},
+    [SORT_DEVICE] = {KERNEL("device0", SIM(0)), KERNEL("device1", SIM(0))},
     [SORT_NEST] = {KERNEL("nest0", CORE(run_nest, 0)),
                    KERNEL("nest1", CORE(run_nest, 0))},
 };
@@ -167,6 +182,20 @@ static const heddle_kernel kernel_opencl[SORT_N][2] = {
     [SORT_CORE] = {KERNEL("core0", CORE(run_core, 0)),
                    KERNEL("core1", CORE(run_core, 0))},
     [SORT_DEVICE] = {KERNEL("device0", OPENCL), KERNEL("device1", OPENCL)},
+    [SORT_NEST] = {KERNEL("nest0", CORE(run_nest, 0)),
+                   KERNEL("nest1", CORE(run_nest, 0))},
+};
+
+static const heddle_kernel kernel_cuda[SORT_N][2] = {
+    [SORT_BOTH] = {KERNEL("both0", CORE(run_core, 0), CUDA(0)),
+                   KERNEL("both1", CUDA(0), CORE(run_core, 0))},
+    [SORT_SCRATCH] = {KERNEL("scratch0", CORE(run_core, FUZZ_SCRATCH),
+                             CUDA(FUZZ_SCRATCH)),
+                      KERNEL("scratch1", CUDA(FUZZ_SCRATCH),
+                             CORE(run_core, FUZZ_SCRATCH))},
+    [SORT_CORE] = {KERNEL("core0", CORE(run_core, 0)),
+                   KERNEL("core1", CORE(run_core, 0))},
+    [SORT_DEVICE] = {KERNEL("device0", CUDA(0)), KERNEL("device1", CUDA(0))},
     [SORT_NEST] = {KERNEL("nest0", CORE(run_nest, 0)),
                    KERNEL("nest1", CORE(run_nest, 0))},
 };
@@ -190,6 +219,7 @@ const heddle_kernel *fuzz_kernel(const struct fuzz_task *t,
     switch (device) {
     case FUZZ_SIM: return &kernel_sim[t->sort][t->name];
     case FUZZ_OPENCL: return &kernel_opencl[t->sort][t->name];
+    case FUZZ_CUDA: return &kernel_cuda[t->sort][t->name];
     default: return &kernel_core[t->sort][t->name];
     }
 }

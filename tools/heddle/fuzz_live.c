@@ -206,18 +206,46 @@ static bool graph_record(struct fuzz_run *r, struct fuzz_graph *g)
     return call_ok(r, "the end of a recording", heddle_graph_end(g->g));
 }
 
+static int launch_again(void *user, unsigned pass)
+{
+    const struct fuzz_op *op = user;
+
+    return pass < op->launch.passes;
+}
+
 static bool live_launch(struct fuzz_run *r, struct fuzz_op *op)
 {
+    const struct fuzz_launch *f = &op->launch;
     const struct heddle_task_opts o = {
         .size = sizeof(o), .done = task_done, .done_user = op->task};
-    const struct heddle_launch l = {.size = sizeof(l), .opts = &o};
+    struct heddle_binding binding[FUZZ_BOUND];
+    struct fuzz_arg value[FUZZ_BOUND];
+    struct heddle_graph_arg arg[FUZZ_BOUND];
+    const struct heddle_launch l = {.size = sizeof(l),
+                                    .binding = binding,
+                                    .nbindings = f->nbindings,
+                                    .arg = arg,
+                                    .nargs = f->nargs,
+                                    .again =
+                                        f->passes > 1 ? launch_again : NULL,
+                                    .again_user = op,
+                                    .opts = op->task->has_opts ? &o : NULL};
 
     op->task->run = r;
     if (op->graph->g == NULL && !graph_record(r, op->graph))
         return false;
-    return call_ok(
-        r, "a launch",
-        heddle_graph_launch(op->graph->g, op->task->has_opts ? &l : NULL));
+    for (unsigned i = 0; i < f->nbindings; i++)
+        binding[i] =
+            (struct heddle_binding){.recorded = r->prog->unit[f->recorded[i]].h,
+                                    .actual = r->prog->unit[f->actual[i]].h};
+    for (unsigned i = 0; i < f->nargs; i++) {
+        value[i] = (struct fuzz_arg){.task = op->graph->task[f->task[i]],
+                                     .salt = f->salt[i]};
+        arg[i] = (struct heddle_graph_arg){.task = f->task[i],
+                                           .arg = &value[i],
+                                           .arg_bytes = sizeof(value[i])};
+    }
+    return call_ok(r, "a launch", heddle_graph_launch(op->graph->g, &l));
 }
 
 /* --- access from outside ------------------------------------------------- */

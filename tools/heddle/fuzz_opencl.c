@@ -130,7 +130,7 @@ heddle_status fuzz_opencl_run(struct heddle_exec *x)
     heddle_store_rlx(&t->on_device, 1u); /* read at the end */
     if (heddle_add_rlx(&t->runs, 1u) < t->fail_runs)
         return heddle_exec_fail(x, HEDDLE_ETASK, "meant to fail");
-    st = cl_begin(x, word, t->salt);
+    st = cl_begin(x, word, fuzz_salt_of(x));
     for (unsigned i = 0; i < t->nops && st == HEDDLE_OK; i++)
         if (t->mode[i] == HEDDLE_SCRATCH)
             st = cl_operand(x, word, i, "write", false);

@@ -25,6 +25,8 @@ static void print_task(FILE *f, const struct fuzz_task *t)
     fprintf(f, "task %u %s%u", t->id, sort[t->sort], t->name);
     for (unsigned i = 0; i < t->nops; i++)
         fprintf(f, " %s(%d)", mode_name(t->mode[i]), t->unit[i]);
+    if (t->spin_ns != 0)
+        fprintf(f, " spin %llu", (unsigned long long)t->spin_ns);
     if (t->priority != 0)
         fprintf(f, " priority %d", t->priority);
     if (t->retries != 0 || t->fail_runs != 0)
@@ -65,6 +67,25 @@ static void print_unit(FILE *f, const struct fuzz_unit *u, int i)
     fputc('\n', f);
 }
 
+static void print_launch(FILE *f, const struct fuzz_op *op)
+{
+    const struct fuzz_launch *l = &op->launch;
+
+    fprintf(f, "launch");
+    for (unsigned i = 0; i < l->nbindings; i++)
+        fprintf(f, " %d as %d", l->actual[i], l->recorded[i]);
+    for (unsigned i = 0; i < l->nargs; i++)
+        fprintf(f, " argument of %u", op->graph->task[l->task[i]]->id);
+    if (l->passes != 1)
+        fprintf(f, " passes %u", l->passes);
+    fprintf(f, " -> %s\n",
+            heddle_status_name((heddle_status)atomic_load(&op->task->status)));
+    for (unsigned i = 0; i < op->graph->ntasks; i++) {
+        fprintf(f, "        ");
+        print_task(f, op->graph->task[i]);
+    }
+}
+
 static void print_op(FILE *f, const struct fuzz_prog *p,
                      const struct fuzz_op *op)
 {
@@ -94,15 +115,7 @@ static void print_op(FILE *f, const struct fuzz_prog *p,
         break;
     case OP_EVENT: fprintf(f, "event %d\n", op->event); break;
     case OP_COMPLETE: fprintf(f, "complete %d\n", op->event); break;
-    case OP_LAUNCH:
-        fprintf(
-            f, "launch -> %s\n",
-            heddle_status_name((heddle_status)atomic_load(&op->task->status)));
-        for (unsigned i = 0; i < op->graph->ntasks; i++) {
-            fprintf(f, "        ");
-            print_task(f, op->graph->task[i]);
-        }
-        break;
+    case OP_LAUNCH: print_launch(f, op); break;
     }
 }
 
@@ -117,8 +130,9 @@ void fuzz_print(FILE *f, const struct fuzz_prog *p)
             c->sched != NULL ? c->sched : "default", c->nworkers,
             c->device_memory, c->memory_budget,
             c->ends_with_wait ? "" : " without a last wait");
-    if (c->machine[0] != '\0')
-        fprintf(f, "%sfaults %s\n", c->machine, c->faults);
+    fputs(c->machine, f);
+    if (c->faults[0] != '\0')
+        fprintf(f, "faults %s\n", c->faults);
     for (unsigned i = 0; i < p->nops; i++) {
         fprintf(f, "  %u: ", i);
         print_op(f, p, &p->op[i]);

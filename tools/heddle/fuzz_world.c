@@ -16,7 +16,7 @@
 #include "fuzz.h"
 
 const char *const heddle_fuzz_devices[FUZZ_NDEVICES + 1] = {
-    "cpu", "sim", "opencl", "disk", NULL};
+    "cpu", "sim", "opencl", "disk", "cuda", NULL};
 
 /* --- text ---------------------------------------------------------------- */
 
@@ -154,8 +154,11 @@ void fuzz_world(struct fuzz_prog *p, const struct fuzz_setup *s,
     } else if (device == FUZZ_CPU) {
         c->sched = any_sched(p);
     } else {
-        c->nnodes = 2;
-        c->ngpus = device == FUZZ_OPENCL ? 1 : 0;
+        c->ngpus = device == FUZZ_OPENCL ? 1 : device == FUZZ_CUDA;
+        if (device == FUZZ_CUDA && s->ncuda > 1)
+            c->ngpus = s->ncuda;
+        c->nnodes = device == FUZZ_DISK ? 2 : 1 + c->ngpus;
+        c->has_big = device == FUZZ_CUDA && fuzz_chance(p, 15);
         c->sched = s->nscheds > 0 ? s->sched[fuzz_below(p, s->nscheds)] : NULL;
     }
 }
@@ -194,6 +197,26 @@ static void sizes_host(struct fuzz_prog *p)
         fixed + p->need_host + fuzz_below(p, p->need_host + 1);
     if (p->config.memory_budget == 0)
         p->config.memory_budget = FUZZ_ALIGN;
+}
+
+/* On real devices: only what a driver has to do with, counted by the engine. */
+static void real_faults(struct fuzz_prog *p)
+{
+    struct fuzz_config *c = &p->config;
+    struct text t = {c->faults, sizeof(c->faults)};
+    const unsigned n = 1 + (unsigned)fuzz_below(p, 4);
+
+    for (unsigned i = 0; i < n; i++) {
+        static const char *const kind[] = {"kernel", "copy", "alloc", "lose"};
+        const unsigned k = (unsigned)fuzz_below(p, 4);
+
+        c->nkernel_faults += k == 0;
+        c->has_loss = c->has_loss || k == 3;
+        say(&t, "%s %s%u nth %u;", kind[k], heddle_fuzz_devices[c->device],
+            (unsigned)fuzz_below(p, c->ngpus),
+            1 + (unsigned)fuzz_below(p, fuzz_chance(p, 50) ? 10 : 60));
+    }
+    c->has_kernel_faults = c->nkernel_faults > 0;
 }
 
 static void world_faults(struct fuzz_prog *p)
@@ -238,8 +261,12 @@ void fuzz_world_sizes(struct fuzz_prog *p, const struct fuzz_setup *s)
         sizes_host(p);
     else if (p->config.ngpus > 0)
         sizes_device(p);
-    if (p->config.device == FUZZ_SIM && p->config.has_faults)
+    if (!p->config.has_faults)
+        return;
+    if (p->config.device == FUZZ_SIM)
         world_faults(p);
+    else if (p->config.device == FUZZ_CUDA || p->config.device == FUZZ_OPENCL)
+        real_faults(p);
 }
 
 /* --- contexts ------------------------------------------------------------ */
@@ -297,8 +324,8 @@ heddle_status fuzz_open(struct fuzz_run *r)
             return HEDDLE_EIO;
         o.machine = path;
         o.execute = HEDDLE_ON;
-    } else if (c->device == FUZZ_OPENCL) {
-        o.devices = "opencl";
+    } else if (c->device == FUZZ_OPENCL || c->device == FUZZ_CUDA) {
+        o.devices = heddle_fuzz_devices[c->device];
     } else if (c->device == FUZZ_DISK) {
         o.disk_path = r->setup->folder;
     }
@@ -333,4 +360,27 @@ bool fuzz_find_scheds(struct fuzz_setup *s)
         heddle_ctx_destroy(ctx);
     }
     return s->nscheds > 0;
+}
+
+void fuzz_find_cuda(struct fuzz_setup *s)
+{
+    const struct heddle_ctx_opts o = {.size = sizeof(o),
+                                      .ignore_env = true,
+                                      .bind = HEDDLE_OFF,
+                                      .nworkers = 1,
+                                      .model_dir = "",
+                                      .devices = "cuda"};
+    struct heddle_class_info c = {.size = sizeof(c)};
+
+    if (heddle_ctx_create(&o, &s->cuda) != HEDDLE_OK)
+        return;
+    for (unsigned i = 0; heddle_ctx_get_class(s->cuda, i, &c) == HEDDLE_OK; i++)
+        s->ncuda += strcmp(c.kind, "cuda") == 0;
+}
+
+void fuzz_drop_cuda(struct fuzz_setup *s)
+{
+    if (s->cuda != NULL)
+        heddle_ctx_destroy(s->cuda);
+    s->cuda = NULL;
 }

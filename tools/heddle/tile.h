@@ -14,6 +14,8 @@
  */
 #include <stddef.h>
 
+#include "heddle/task.h"
+
 /* m x n elements at a, columns ld elements apart. */
 struct tile {
     double *a;
@@ -53,5 +55,27 @@ static inline struct tile tile_part(struct tile t, size_t i, size_t j, size_t m,
 {
     return (struct tile){t.a + i + j * t.ld, m, n, t.ld};
 }
+
+/* Operand i of a task, a matrix in column-major order. */
+static inline struct tile tile_operand(struct heddle_exec *x, unsigned i)
+{
+    const struct heddle_layout *l = heddle_exec_layout(x, i);
+
+    return (struct tile){(double *)heddle_exec_ptr(x, i), l->extent[0],
+                         l->extent[1], l->stride[1]};
+}
+
+/*
+ * The same on a CUDA device (tile_cuda.c), as functions of variants. Operands are
+ * the tiles, in the order of the arguments above; potrf has one more, an int that
+ * is set to 0 or to 1 + the row whose pivot is not positive, leaves the upper part
+ * alone, and needs scratch for tiles of order nb. HEDDLE_EDECLINED: the library is
+ * not on this machine.
+ */
+size_t tile_cuda_potrf_scratch(size_t nb);
+heddle_status tile_cuda_potrf(struct heddle_exec *x);
+heddle_status tile_cuda_trsm(struct heddle_exec *x);
+heddle_status tile_cuda_syrk(struct heddle_exec *x);
+heddle_status tile_cuda_gemm(struct heddle_exec *x);
 
 #endif /* HEDDLE_TOOLS_TILE_H */
