@@ -67,9 +67,8 @@ enum heddle_cuda_library {
  * HEDDLE_ETASK   the library refuses
  * HEDDLE_ENOMEM, HEDDLE_EDEV
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_cuda_handle(struct heddle_exec *x, enum heddle_cuda_library library,
-                   void **handle_out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_cuda_handle(
+    struct heddle_exec *x, enum heddle_cuda_library library, void **handle_out);
 
 /* A function of that library, loaded with it: who calls it this way needs not link
  * with it. Also before the first handle. NULL: there is none of that name. */
@@ -112,15 +111,15 @@ struct heddle_cuda_shape {
  * HEDDLE_ENOSYS  not a CUDA device, or a build without it
  * HEDDLE_ENOMEM, HEDDLE_EDEV
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_cuda_launch(
-    struct heddle_exec *x, void *function, const struct heddle_cuda_shape *shape,
-    const struct heddle_cuda_arg *args, unsigned nargs);
+HEDDLE_API HEDDLE_MUST_USE heddle_status
+heddle_cuda_launch(struct heddle_exec *x, void *function,
+                   const struct heddle_cuda_shape *shape,
+                   const struct heddle_cuda_arg *args, unsigned nargs);
 
 /* A code of CUDA (cudaError_t, CUresult) as the status of the task, with its
  * sentence: "<what>: <CUDA's name and text>". 0 is HEDDLE_OK. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_cuda_check(struct heddle_exec *x,
-                                                           int error,
-                                                           const char *what);
+HEDDLE_API HEDDLE_MUST_USE heddle_status
+heddle_cuda_check(struct heddle_exec *x, int error, const char *what);
 
 #ifdef __cplusplus
 }

@@ -77,7 +77,8 @@ struct heddle_kinfo {
     uint32_t id;
     unsigned noperands;
     unsigned nvariants;
-    bool is_slow; /* tasks of it take the slow path */
+    bool is_slow;  /* tasks of it take the slow path */
+    bool has_core; /* some variant runs on a core */
     enum heddle_mode mode[HEDDLE_KERNEL_OPERANDS];
     _Atomic(struct heddle_perf_series *) series[HEDDLE_KERNEL_VARIANTS];
     _Atomic(struct dev_shape *) shapes; /* with devices: what tasks cost */
@@ -406,6 +407,8 @@ heddle_status heddle_dev_status(const struct heddle_sched_task *t);
 /* Gives back what a task that does not run now holds. */
 void heddle_dev_drop(struct worker *w, struct heddle_sched_task *t);
 /* A task has ended: what it wrote is valid where it ran. */
+/* Somebody waits for everything, or not any more. */
+void heddle_dev_set_homing(heddle_ctx *ctx, bool is_homing);
 /* The memory of a root goes. */
 void heddle_dev_unpin_host(heddle_ctx *ctx, heddle_handle *root);
 struct graph_run;
@@ -495,6 +498,14 @@ static inline void heddle_ready(heddle_ctx *ctx, struct heddle_sched_task *t,
     else
         ctx->sched->push(ctx->sched_self, t, pusher);
 }
+/* Is there anything that a core may run? Only asked when there are devices. */
+bool heddle_dev_wants_cores(const heddle_ctx *ctx);
+/* Tasks were given to the scheduler: a core that sleeps may look for them. */
+static inline void heddle_ring(heddle_ctx *ctx, unsigned slot)
+{
+    if (HEDDLE_LIKELY(ctx->dev == NULL) || heddle_dev_wants_cores(ctx))
+        heddle_park_ring(&ctx->park, slot);
+}
 /* Wakes who waits for a condition that may have become true. */
 void heddle_ctx_signal(heddle_ctx *ctx);
 /* A task became ready. */
@@ -515,7 +526,7 @@ heddle_engine_hand_on(struct worker *w, struct heddle_sched_task *keep,
     if (has_pushed) {
         w->has_pushed = true;
         if (!ctx->runs_inline) /* else there is nobody to call */
-            heddle_park_ring(&ctx->park, w->id);
+            heddle_ring(ctx, w->id);
     }
     return keep;
 }
@@ -773,6 +784,7 @@ struct heddle_sched_task *heddle_node_run(struct worker *w,
 /* Fills x and ext for a node; after it ran elsewhere. */
 void heddle_node_exec(struct worker *w, struct heddle_sched_task *t,
                       struct heddle_exec *x, struct task_ext *ext);
+const struct heddle_kinfo *heddle_node_kinfo(struct heddle_sched_task *t);
 /* It starts elsewhere than in heddle_node_run(): invariant (4) of graph.h. */
 void heddle_node_rearm(struct heddle_sched_task *t);
 struct heddle_sched_task *heddle_node_leave(struct heddle_exec *x,

@@ -545,6 +545,19 @@ heddle_status heddle_ctx_destroy(heddle_ctx *ctx)
     return st != HEDDLE_OK ? st : log;
 }
 
+/* Until all tasks have ended; the user's data go home meanwhile. */
+static bool ctx_wait_quiet(heddle_ctx *ctx, uint64_t deadline)
+{
+    bool ok;
+
+    if (ctx->dev != NULL)
+        heddle_dev_set_homing(ctx, true);
+    ok = heddle_ctx_help(ctx, ctx_quiet, ctx, deadline);
+    if (ctx->dev != NULL)
+        heddle_dev_set_homing(ctx, false);
+    return ok;
+}
+
 heddle_status heddle_wait_for(heddle_ctx *ctx, uint64_t timeout_ns)
 {
     const uint64_t deadline = heddle_deadline_ns(timeout_ns);
@@ -557,7 +570,7 @@ heddle_status heddle_wait_for(heddle_ctx *ctx, uint64_t timeout_ns)
     if (heddle_submit_combine(ctx) != HEDDLE_OK)
         return heddle_fail(ctx, HEDDLE_ENOMEM,
                            "no memory to combine a reduction");
-    if (!heddle_ctx_help(ctx, ctx_quiet, ctx, deadline) ||
+    if (!ctx_wait_quiet(ctx, deadline) ||
         (ctx->dev != NULL && !heddle_dev_go_home(ctx, deadline)))
         return HEDDLE_ETIMEDOUT;
     return ctx_take_failure(ctx);

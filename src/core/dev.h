@@ -218,6 +218,7 @@ struct heddle_devs {
     struct heddle_spin supplied_lock;
     struct heddle_sched_task *supplied, *supplied_last;
     _Atomic uint32_t nsupplied;
+    _Atomic uint32_t ncore; /* tasks in the scheduler that a core could run */
 
     struct heddle_spin pool_lock;
     struct dev_task *free;
@@ -359,6 +360,9 @@ uint64_t heddle_dev_now_ns(void *user);
 bool heddle_dev_step(struct heddle_devs *d);
 struct heddle_sched_task *heddle_dev_take_supplied(struct heddle_devs *d);
 bool heddle_dev_is_own(struct heddle_sched_task *t);
+/* A task goes to the scheduler (or: comes from it). */
+void heddle_dev_count_core(struct heddle_devs *d, struct heddle_sched_task *t,
+                           bool goes);
 /* Can any class run it? */
 bool heddle_dev_has_home(struct heddle_devs *d, struct heddle_sched_task *t);
 /* Ends a task that nobody can run. */

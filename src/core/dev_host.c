@@ -75,6 +75,27 @@ bool heddle_dev_has_home(struct heddle_devs *d, struct heddle_sched_task *t)
     return false;
 }
 
+bool heddle_dev_wants_cores(const heddle_ctx *ctx)
+{
+    return heddle_load_acq(&ctx->dev->ncore) != 0 ||
+           heddle_load_acq(&ctx->dev->nsupplied) != 0;
+}
+
+void heddle_dev_count_core(struct heddle_devs *d, struct heddle_sched_task *t,
+                           bool goes)
+{
+    const struct heddle_kinfo *k = heddle_is_node(t)
+                                       ? heddle_node_kinfo(t)
+                                       : heddle_task_cell(t)->kinfo;
+
+    if (!k->has_core)
+        return;
+    if (goes)
+        heddle_add_acqrel(&d->ncore, 1u);
+    else
+        heddle_sub_acqrel(&d->ncore, 1u);
+}
+
 void heddle_dev_push(heddle_ctx *ctx, struct heddle_sched_task *t)
 {
     struct heddle_devs *d = ctx->dev;
@@ -85,6 +106,7 @@ void heddle_dev_push(heddle_ctx *ctx, struct heddle_sched_task *t)
         heddle_dev_supply(d, t);
         return;
     }
+    heddle_dev_count_core(d, t, true);
     ctx->sched->push(ctx->sched_self, t, HEDDLE_SCHED_FOREIGN);
     if (d->nworkers != 0)
         heddle_dev_kick(d);
@@ -97,9 +119,13 @@ struct heddle_sched_task *heddle_dev_pop(struct worker *w)
 
     if (t != NULL)
         return t;
-    do
+    do {
+        if (heddle_load_acq(&d->ncore) == 0)
+            return NULL;
         t = w->ctx->sched->pop(w->ctx->sched_self, w->id);
-    while (t != NULL && !heddle_ahead_pop(d, t, 0, w->id));
+        if (t != NULL)
+            heddle_dev_count_core(d, t, false);
+    } while (t != NULL && !heddle_ahead_pop(d, t, 0, w->id));
     if (t != NULL) {
         t->link[1] = NULL;
         w->popper = w->id;
@@ -486,6 +512,12 @@ heddle_status heddle_dev_return(struct heddle_exec *x)
 bool heddle_dev_may_free(heddle_ctx *ctx, heddle_handle *h)
 {
     return heddle_mem_may_forget(ctx->dev->mem, h);
+}
+
+void heddle_dev_set_homing(heddle_ctx *ctx, bool is_homing)
+{
+    if (ctx->dev->has_budget) /* else nobody knows the next uses */
+        heddle_mem_set_homing(ctx->dev->mem, is_homing);
 }
 
 void heddle_dev_unpin_host(heddle_ctx *ctx, heddle_handle *root)

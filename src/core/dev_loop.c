@@ -93,6 +93,7 @@ static bool dev_fill_workers(struct heddle_devs *d)
 
             if (t == NULL)
                 break;
+            heddle_dev_count_core(d, t, false);
             if (heddle_ahead_pop(d, t, dw->cls, dw->id))
                 heddle_dev_begin(d, dw, t);
             did = true;

@@ -273,18 +273,21 @@ static void graph_free(struct heddle_devs *d, struct dev_graph *m)
     heddle_free(a, m, sizeof(*m));
 }
 
+/* Are the operands where they were? */
+static bool graph_is_there(const struct dev_graph *m,
+                           const struct region_run *rr)
+{
+    for (uint32_t i = 0; i < m->nptr; i++)
+        if (m->ptr[i] != heddle_mem_ptr(&rr->dt.req, i))
+            return false;
+    return m->graph != NULL;
+}
+
 static bool graph_is_same(const struct dev_graph *m,
                           const struct region_run *rr)
 {
-    const struct heddle_mem_req *req = &rr->dt.req;
-
-    if (m->graph == NULL ||
-        (m->arg_bytes != 0 && memcmp(m->arg, rr->run->arg, m->arg_bytes) != 0))
-        return false;
-    for (uint32_t i = 0; i < m->nptr; i++)
-        if (m->ptr[i] != heddle_mem_ptr(req, i))
-            return false;
-    return true;
+    return graph_is_there(m, rr) &&
+           memcmp(m->arg, rr->run->arg, m->arg_bytes) == 0;
 }
 
 static struct dev_graph *graph_new(struct heddle_devs *d,
@@ -315,15 +318,17 @@ static struct dev_graph *graph_new(struct heddle_devs *d,
     return m;
 }
 
-/* One that is the same; else one to be brought up to date, or a new one. */
+/* One that is the same; else one whose operands are where they were, which is
+ * quickly brought up to date; else a new one, as long as there are not many. */
 static struct dev_graph *graph_find(struct heddle_devs *d,
                                     const struct region_run *rr)
 {
-    struct dev_graph *other = NULL;
+    struct dev_graph *near = NULL, *other = NULL;
     unsigned n = 0;
 
     for (struct dev_graph *m = d->region.made; m != NULL; m = m->next) {
-        if (m->serial != rr->run->graph->serial || m->cls != rr->dt.worker->cls)
+        if (m->serial != rr->run->graph->serial ||
+            m->cls != rr->dt.worker->cls)
             continue;
         n++;
         if (m->is_busy)
@@ -331,7 +336,11 @@ static struct dev_graph *graph_find(struct heddle_devs *d,
         if (graph_is_same(m, rr))
             return m;
         other = m;
+        if (graph_is_there(m, rr))
+            near = m;
     }
+    if (near != NULL)
+        return near;
     return n >= REGION_KEPT && other != NULL ? other : graph_new(d, rr);
 }
 
@@ -382,6 +391,34 @@ static heddle_status graph_edges(struct heddle_devs *d, const heddle_graph *g,
     return HEDDLE_OK;
 }
 
+/* A bit for each task whose operands have moved or whose argument is another. */
+static uint64_t *graph_changes(struct heddle_devs *d,
+                               const struct region_run *rr)
+{
+    const struct dev_graph *m = rr->made;
+    const heddle_graph *g = rr->run->graph;
+    uint64_t *bit;
+
+    if (m->graph == NULL)
+        return NULL;
+    bit = heddle_zalloc(&d->ctx->alloc, g->ntasks / 64 + 1, sizeof(*bit));
+    for (size_t i = 0; i < g->ntasks && bit != NULL; i++) {
+        const struct graph_task *t = &g->task[i];
+        const size_t arg = (size_t)t->arg * 16;
+        bool is_same = memcmp(m->arg + arg, rr->run->arg + arg,
+                              g->cold[i].arg_bytes) == 0;
+
+        for (uint32_t k = 0; k < (t->info & GRAPH_NOPS) && is_same; k++) {
+            const uint32_t a = g->rec[t->op + k].index;
+
+            is_same = m->ptr[a] == heddle_mem_ptr(&rr->dt.req, a);
+        }
+        if (!is_same)
+            bit[i / 64] |= UINT64_C(1) << (i % 64);
+    }
+    return bit;
+}
+
 static heddle_status graph_make(struct heddle_devs *d, struct region_run *rr)
 {
     struct dev_graph *m = rr->made;
@@ -392,12 +429,18 @@ static heddle_status graph_make(struct heddle_devs *d, struct region_run *rr)
     heddle_status st;
     uint32_t *first;
 
+    uint64_t *changed;
+
     HEDDLE_TRY(graph_edges(d, g, &first));
+    changed = graph_changes(d, rr);
+    region.changed = changed;
     region.first = first;
     region.pred = first + g->ntasks + 2;
     st = c->drv->region(c->dev, &region, rr->dt.on->stream, &m->graph);
     heddle_free(&d->ctx->alloc, first,
                 (g->ntasks + 2 + g->nedges) * sizeof(*first));
+    heddle_free(&d->ctx->alloc, changed,
+                (g->ntasks / 64 + 1) * sizeof(*changed));
     if (st != HEDDLE_OK)
         return st;
     for (uint32_t i = 0; i < m->nptr; i++)

@@ -304,6 +304,14 @@ static unsigned dev_retries(const struct dev_task *dt)
     return dt->ext->retries;
 }
 
+/* What it holds goes; `st`: how what it wrote counts. */
+static void dev_drop_data(struct dev_task *dt, heddle_status st)
+{
+    if (!dt->is_settled)
+        heddle_mem_end(dt->ctx->dev->mem, &dt->req, st);
+    dt->is_settled = true;
+}
+
 /* The function has ended, and partial results are back. */
 static void dev_end(struct dev_task *dt, heddle_status st)
 {
@@ -334,8 +342,7 @@ static void dev_end(struct dev_task *dt, heddle_status st)
         dev_finish(dt, st);
         return;
     }
-    heddle_mem_end(d->mem, &dt->req, st);
-    dt->is_settled = true;
+    dev_drop_data(dt, st);
     dev_again(dt, st, st == HEDDLE_EDECLINED,
               st != HEDDLE_EDEV && st != HEDDLE_EDECLINED);
 }
@@ -346,9 +353,7 @@ void heddle_dev_unhold(struct dev_task *dt)
 
     /* One that was not even started may be fit to start now. */
     if (heddle_ahead_is_void(dt) || dt->s.is_skipped) {
-        if (!dt->is_settled)
-            heddle_mem_end(dt->ctx->dev->mem, &dt->req, HEDDLE_EDEV);
-        dt->is_settled = true;
+        dev_drop_data(dt, HEDDLE_EDEV);
         dev_again(dt, HEDDLE_EDEV, false, false);
         return;
     }
@@ -805,6 +810,8 @@ void heddle_dev_begin(struct heddle_devs *d, struct dev_worker *dw,
         dev_again(dt, st, true, false);
     else if (st != HEDDLE_OK)
         dev_finish(dt, st);
+    else if (dt->req.nops == 0 && dt->req.nprivate == 0)
+        dev_launch(dt); /* it needs nothing there */
     else if (heddle_mem_begin(d->mem, &dt->req))
         dev_ready(&dt->req, HEDDLE_OK);
 }
@@ -848,6 +855,7 @@ void heddle_dev_lose(struct heddle_devs *d, unsigned cls)
     while (t != NULL) {
         struct heddle_sched_task *next = t->link[0];
 
+        heddle_dev_count_core(d, t, false);
         if (!heddle_ahead_aside(d, t))
             heddle_dev_push(ctx, t);
         t = next;

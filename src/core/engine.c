@@ -39,13 +39,13 @@ void heddle_engine_push(struct worker *w, struct heddle_sched_task *t)
 
     heddle_ready(ctx, t, w->pusher);
     w->has_pushed = true;
-    heddle_park_ring(&ctx->park, w->id);
+    heddle_ring(ctx, w->id);
 }
 
 void heddle_engine_push_foreign(heddle_ctx *ctx, struct heddle_sched_task *t)
 {
     heddle_ready(ctx, t, HEDDLE_SCHED_FOREIGN);
-    heddle_park_ring(&ctx->park, ctx->nworkers);
+    heddle_ring(ctx, ctx->nworkers);
 }
 
 /* Counts down what waits for a task that has ended; of those that are ready one

@@ -45,7 +45,7 @@ struct heddle_sched_task *heddle_run_nodes(struct worker *w,
         keep = &r->node[i].sched;
     }
     w->has_pushed = true;
-    heddle_park_ring(&ctx->park, w->id);
+    heddle_ring(ctx, w->id);
     return keep;
 }
 
@@ -194,6 +194,13 @@ void heddle_node_exec(struct worker *w, struct heddle_sched_task *t,
 
     node_exec(w, n, r, &r->task[n->index], x);
     *ext = node_ext(n, r);
+}
+
+const struct heddle_kinfo *heddle_node_kinfo(struct heddle_sched_task *t)
+{
+    struct heddle_node *n = (struct heddle_node *)(void *)t;
+
+    return node_run_of(n)->task[n->index].kinfo;
 }
 
 static struct heddle_sched_task *node_run_slow(struct heddle_exec *x,

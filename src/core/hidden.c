@@ -130,7 +130,7 @@ heddle_status heddle_domain_close(struct heddle_domain *d, heddle_handle *unit,
     if (s.ready != NULL) {
         /* The lock is held: it can only be pushed. */
         heddle_ready(ctx, s.ready, ctx->root.pusher);
-        heddle_park_ring(&ctx->park, ctx->root.bell);
+        heddle_ring(ctx, ctx->root.bell);
     }
     return HEDDLE_OK;
 }

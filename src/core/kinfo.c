@@ -67,6 +67,7 @@ static void kinfo_fill(heddle_ctx *ctx, struct heddle_kinfo *i,
     i->kernel = k;
     i->run = k->variants[0].run;
     i->noperands = k->noperands;
+    i->has_core = k->expand != NULL;
     i->is_slow = k->expand != NULL || k->cost != NULL || ctx->checks ||
                  ctx->has_models || ctx->dev != NULL ||
                  k->variants[0].run == NULL ||
@@ -81,6 +82,7 @@ static void kinfo_fill(heddle_ctx *ctx, struct heddle_kinfo *i,
         if (var->device == 0)
             break;
         i->nvariants++;
+        i->has_core = i->has_core || var->device == HEDDLE_DEV_CPU;
         i->is_slow =
             i->is_slow || v > 0 || var->gang > 1 || var->scratch_bytes != 0;
     }

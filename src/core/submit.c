@@ -122,7 +122,7 @@ static inline void submit_go(heddle_ctx *ctx, struct heddle_sched_task *ready)
     if (ready == NULL)
         return;
     if (!ctx->runs_inline) {
-        heddle_park_ring(&ctx->park, ctx->root.bell);
+        heddle_ring(ctx, ctx->root.bell);
         return;
     }
     w = heddle_master_trylock(ctx);

@@ -89,8 +89,15 @@ static heddle_status load(struct heddle_cuda_api *api, const char *path,
     api->lib = dlopen(path != NULL ? path : LIBRARY,
                       RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (api->lib == NULL) {
-        heddle_text_add(t, "%s is not there: is the NVIDIA driver installed?",
-                        path != NULL ? path : LIBRARY);
+        const char *words = dlerror();
+
+        if (words == NULL || strstr(words, "No such file") != NULL)
+            heddle_text_add(t,
+                            "%s is not there: is the NVIDIA driver installed?",
+                            path != NULL ? path : LIBRARY);
+        else
+            heddle_text_add(t, "the driver's library cannot be loaded: %s",
+                            words);
         return HEDDLE_ENOSYS;
     }
     missing = load_symbols(api);

@@ -59,9 +59,8 @@ void heddle_cuda_copy_land(struct heddle_cuda_note *n)
     n->has_landed = true;
 }
 
-/* Until its bytes are in place; it ends in progress(), like every other. */
-static heddle_status copy_settle(struct heddle_dev *dev,
-                                 struct heddle_cuda_note *n)
+heddle_status heddle_cuda_copy_settle(struct heddle_dev *dev,
+                                      struct heddle_cuda_note *n)
 {
     struct heddle_cuda_batch *b = n->op->priv[0];
     heddle_cu_result err;
@@ -76,7 +75,7 @@ static heddle_status copy_settle(struct heddle_dev *dev,
     }
     if (!b->is_recorded)
         HEDDLE_TRY(heddle_cuda_close(b->queue));
-    err = dev->api.cuEventSynchronize(b->event);
+    err = dev->api.cuEventSynchronize(b->mark);
     if (err != 0)
         return heddle_cuda_fail(dev, err, "wait for a copy");
     heddle_cuda_copy_land(n);
@@ -94,7 +93,7 @@ static heddle_status copy_settle_overlaps(struct heddle_dev *dev,
     for (n = dev->outs; n != NULL; n = n->next_out)
         if ((n->is_ordered || (is_kernels && n->number == c->number)) &&
             n->host < c->host + c->span && c->host < n->host + n->span)
-            HEDDLE_TRY(copy_settle(dev, n));
+            HEDDLE_TRY(heddle_cuda_copy_settle(dev, n));
     return HEDDLE_OK;
 }
 

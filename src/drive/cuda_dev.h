@@ -311,6 +311,10 @@ heddle_status heddle_cuda_copy(struct heddle_dev *dev,
 bool heddle_cuda_can_peer(struct heddle_dev *dev, struct heddle_dev *to);
 /* A copy out has come: its bytes go where they belong. */
 void heddle_cuda_copy_land(struct heddle_cuda_note *n);
+/* Waits until the bytes of a copy out are in place; it ends in progress(), like
+ * every other. */
+HEDDLE_MUST_USE heddle_status
+heddle_cuda_copy_settle(struct heddle_dev *dev, struct heddle_cuda_note *n);
 /* The copy is over. */
 void heddle_cuda_copy_forget(struct heddle_dev *dev,
                              struct heddle_cuda_note *n);

@@ -57,8 +57,12 @@ static void module_free(struct heddle_dev *dev, struct heddle_cuda_module *m)
         heddle_strfree(dev->env.alloc, f->name);
         heddle_free(dev->env.alloc, f, sizeof(*f));
     }
-    if (m->module != NULL)
+    if (m->module != NULL) {
+        const heddle_cu_enum mode = heddle_cuda_capture_pause(dev);
+
         dev->api.cuModuleUnload(m->module);
+        heddle_cuda_capture_go_on(dev, mode);
+    }
     heddle_free(dev->env.alloc, m, sizeof(*m));
 }
 

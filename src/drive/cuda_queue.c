@@ -296,7 +296,12 @@ heddle_status heddle_cuda_order(struct heddle_dev *dev, unsigned stream,
     if (q->dev == dev && stream < HEDDLE_CUDA_STREAMS &&
         q == &dev->queue[stream])
         return HEDDLE_OK;
-    /* Bytes on the host: see copy_settle(). */
+    /* Bytes on the host: another device does not know of them; for this one see
+     * heddle_cuda_copy(). */
+    if (n != NULL && n->is_out && q->dev != dev) {
+        HEDDLE_TRY(heddle_cuda_enter(q->dev));
+        return heddle_cuda_copy_settle(q->dev, n);
+    }
     if (n != NULL && n->is_out && !n->is_ordered && !n->has_landed) {
         n->is_ordered = true;
         q->dev->nordered++;
@@ -347,6 +352,8 @@ static void batch_times(struct heddle_cuda_batch *b)
     uint64_t begin = b->given_ns > q->ended_ns ? b->given_ns : q->ended_ns;
     uint64_t share;
 
+    if (b->nops == 0)
+        return;
     q->ended_ns = now;
     if (begin > now)
         begin = now;

@@ -16,7 +16,7 @@
 #include "base/rng.h"
 #include "drive/cuda_dev.h"
 #include "drive/cuda_kernels_test.h"
-#include "test.h"
+#include "tests/test.h"
 
 #define MIB ((size_t)1 << 20)
 

@@ -136,6 +136,9 @@ struct heddle_region {
     void *user;
     const uint32_t *first; /* n + 1 */
     const uint32_t *pred;
+    /* For a graph that is there already: a bit for each launch that is not what it
+     * was; NULL: any may have changed. n, first and pred are what they were. */
+    const uint64_t *changed;
 };
 
 struct heddle_dev_info {

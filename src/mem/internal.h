@@ -131,7 +131,8 @@ struct heddle_mem {
     struct heddle_mem_req *wake; /* all transfers there: look again */
     struct heddle_mem_req *done, *done_last; /* ready() is to be called */
     struct mem_copy *garbage;
-    size_t inflight; /* transfers begun or to begin */
+    unsigned nhoming; /* threads that wait for everything */
+    size_t inflight;  /* transfers begun or to begin */
     size_t nwaiting; /* requests queued or waiting for data */
     /* free lists */
     struct mem_copy *free_copies;
@@ -210,6 +211,10 @@ bool heddle_room_admit(struct heddle_mem *m, struct heddle_mem_req *req,
 void heddle_room_queue(struct heddle_mem *m, struct heddle_mem_req *req);
 void heddle_room_serve(struct heddle_mem *m, unsigned node);
 void heddle_room_clean(struct heddle_mem *m, unsigned node);
+
+/* mem.c */
+/* Starts to bring the user's data home. True: they are on their way. */
+bool heddle_mem_home(struct heddle_mem *m, struct heddle_where *w);
 
 /* request.c */
 void heddle_req_writes(struct heddle_mem_req *req, bool is_writing);

@@ -187,24 +187,41 @@ bool heddle_mem_may_forget(struct heddle_mem *m, heddle_handle *unit)
     return may;
 }
 
+bool heddle_mem_home(struct heddle_mem *m, struct heddle_where *w)
+{
+    heddle_status st;
+
+    if (w->unit->root->owns_memory || where_valid(w) == 0 ||
+        w->at[0] == NULL || w->is_frozen || heddle_where_is_written(w))
+        return false;
+    return heddle_xfer_get(m, w, 0, HEDDLE_MEM_WRITEBACK, &st) != NULL;
+}
+
 size_t heddle_mem_go_home(struct heddle_mem *m)
 {
     size_t n = 0;
 
     mem_lock(m);
-    for (struct heddle_where *w = m->away; w != NULL; w = w->away_next) {
-        heddle_status st;
-
-        if (w->unit->root->owns_memory || where_valid(w) == 0 ||
-            w->at[0] == NULL || w->is_frozen || heddle_where_is_written(w))
-            continue;
-        if (heddle_xfer_get(m, w, 0, HEDDLE_MEM_WRITEBACK, &st) != NULL)
-            n++;
-    }
+    for (struct heddle_where *w = m->away; w != NULL; w = w->away_next)
+        n += heddle_mem_home(m, w);
     mem_unlock(m);
     if (n != 0)
         m->host.kick(m->host.user);
     return n;
+}
+
+void heddle_mem_set_homing(struct heddle_mem *m, bool is_homing)
+{
+    size_t n = 0;
+
+    mem_lock(m);
+    m->nhoming += is_homing ? 1u : -1u;
+    for (struct heddle_where *w = m->away; w != NULL && is_homing;
+         w = w->away_next)
+        n += w->use_n == 0 && heddle_mem_home(m, w);
+    mem_unlock(m);
+    if (n != 0)
+        m->host.kick(m->host.user);
 }
 
 /* Is the host's part of a unit old, because a unit that overlaps is away? */

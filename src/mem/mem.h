@@ -196,6 +196,11 @@ void heddle_mem_unpin_host(struct heddle_mem *m, heddle_handle *root);
  * there yet (also counting those under way). */
 size_t heddle_mem_go_home(struct heddle_mem *m);
 
+/* Somebody waits for everything (or: not any more), so that no new uses are to be
+ * expected: meanwhile such data go home as soon as their last use is over. Only
+ * when uses are told with heddle_mem_will_use(). */
+void heddle_mem_set_homing(struct heddle_mem *m, bool is_homing);
+
 /* Hints, for the unit as it is now. */
 void heddle_mem_prefetch(struct heddle_mem *m, heddle_handle *unit,
                          unsigned node);

@@ -373,6 +373,12 @@ void heddle_mem_end(struct heddle_mem *m, struct heddle_mem_req *req,
     }
     req_release(m, req);
     has_work = m->garbage != NULL;
+    for (unsigned i = 0; i < req->nops && m->nhoming != 0; i++) {
+        struct heddle_where *w = heddle_load_rlx(&req->op[i].unit->where);
+
+        if (w != NULL && w->is_listed_away && w->use_n == 0)
+            has_work = heddle_mem_home(m, w) || has_work;
+    }
     for (unsigned i = 0; i < m->nnodes; i++) /* room_is_held() may be over */
         if (m->node[i].q_first != NULL)
             has_work = m->node[i].is_dirty = true;

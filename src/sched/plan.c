@@ -252,6 +252,20 @@ static void plan_copy(struct plan *p, double now)
     p->planned = w->seq;
 }
 
+/* Where every task has one type to run on there is nothing to plan. */
+static bool plan_has_choice(const struct heddle_plan *q)
+{
+    for (unsigned s = 0; s < q->nsorts; s++) {
+        unsigned n = 0;
+
+        for (unsigned r = 0; r < q->ntypes; r++)
+            n += q->ns[s][r] < INFINITY;
+        if (n > 1)
+            return true;
+    }
+    return false;
+}
+
 /* Locked: those that are still waiting get what was planned. */
 static void plan_apply(struct plan *p)
 {
@@ -284,6 +298,10 @@ static void plan_now(struct plan *p, double now, unsigned trials)
     p->is_planning = true;
     p->is_due = false;
     plan_copy(p, now);
+    if (!plan_has_choice(&p->plan)) {
+        p->is_planning = false;
+        return;
+    }
     heddle_spin_unlock(&w->lock);
     ok = heddle_plan_make(&p->plan, trials);
     heddle_spin_lock(&w->lock);

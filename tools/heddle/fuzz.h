@@ -45,6 +45,7 @@ enum {
     FUZZ_SCHEDS = 16,
     FUZZ_GRAPHS = 4,
     FUZZ_REGION = 16, /* tasks of a graph */
+    FUZZ_SLOTS = 6,   /* units of one element of 8 bytes */
     FUZZ_BOUND = 4,   /* bindings and arguments of a launch */
     FUZZ_BIG = 7000,  /* elements of a large array */
     FUZZ_ALIGN = 256, /* of what a device allocates */
@@ -129,6 +130,9 @@ enum fuzz_sort {
     SORT_CORE,
     SORT_DEVICE,
     SORT_NEST, /* cores; has children */
+    /* CUDA: without scratch, so that a region of them may be one operation. The
+     * last operand, one element of 8 bytes that is written, holds the hash. */
+    SORT_PLAIN,
     SORT_N
 };
 
@@ -249,8 +253,11 @@ struct fuzz_prog {
     unsigned nopen;
     struct fuzz_graph *graph[FUZZ_GRAPHS];
     unsigned ngraphs;
+    int slot[FUZZ_SLOTS];
+    unsigned nslots;
     size_t need_most;   /* bytes of the largest task on a device */
     size_t need_device; /* of those that run nowhere else */
+    size_t need_region; /* of a recorded region as a whole */
     size_t need_host;
 };
 

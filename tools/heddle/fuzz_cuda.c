@@ -3,8 +3,9 @@
  * fuzz_cuda: the arithmetic of fuzz_mix.c for CUDA devices.
  *
  * Structure  one thread folds all that is read into a word in the scratch of the
- *            variant, then every written element has a thread. The kernels are
- *            those of fuzz_cuda.cu.
+ *            variant (SORT_PLAIN: in the last operand, which is written last), then
+ *            every written element has a thread. The kernels are those of
+ *            fuzz_cuda.cu.
  * Invariants (1) the same values as fuzz_mix(), bit by bit: elements in row-major
  *                order of the index space, whatever the strides
  *            (2) scratch memory that somebody else wrote spoils the word, and so
@@ -194,7 +195,9 @@ static heddle_status cu_writes(const struct cu *c)
 heddle_status fuzz_cuda_run(struct heddle_exec *x)
 {
     struct fuzz_task *t = fuzz_task_of(x);
-    unsigned char *scratch = heddle_exec_scratch(x);
+    unsigned char *scratch = t->sort == SORT_PLAIN
+                                 ? heddle_exec_ptr(x, t->nops - 1)
+                                 : heddle_exec_scratch(x);
     const struct cu c = {.x = x,
                          .t = t,
                          .word = scratch,

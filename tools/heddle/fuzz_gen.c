@@ -185,6 +185,31 @@ static void gen_root(struct gen *g)
     gen_emit(g, OP_ROOT, (int)p->nunits++);
 }
 
+static void gen_slots(struct gen *g)
+{
+    struct fuzz_prog *p = g->p;
+    const unsigned n = (unsigned)below(g, FUZZ_SLOTS + 1);
+
+    for (unsigned i = 0; i < n; i++) {
+        p->unit[p->nunits] = (struct fuzz_unit){
+            .root = (int)p->nunits,
+            .parent = -1,
+            .layout = {.dtype = chance(g, 70) ? HEDDLE_I64 : HEDDLE_F64,
+                       .ndim = 1,
+                       .extent = {1},
+                       .stride = {1}},
+            .abs = {.extent = {1}, .step = {1}},
+            .count = 1,
+            .span = 1,
+            .is_runtime = chance(g, 35),
+            .is_live = true};
+        p->unit[p->nunits].has_sum =
+            p->unit[p->nunits].layout.dtype == HEDDLE_I64;
+        p->slot[p->nslots++] = (int)p->nunits;
+        gen_emit(g, OP_ROOT, (int)p->nunits++);
+    }
+}
+
 static void gen_view(struct gen *g)
 {
     struct fuzz_prog *p = g->p;
@@ -328,8 +353,8 @@ void gen_task_needs(struct gen *g, const struct fuzz_task *t,
     }
     if (bytes > p->need_most)
         p->need_most = bytes;
-    if ((t->sort == SORT_DEVICE || t->devices == 1u << device_kind(p) ||
-         t->variant != 0) &&
+    if ((t->sort == SORT_DEVICE || t->sort == SORT_PLAIN ||
+         t->devices == 1u << device_kind(p) || t->variant != 0) &&
         bytes > p->need_device)
         p->need_device = bytes;
     if (host > p->need_host)
@@ -627,8 +652,8 @@ bool fuzz_generate(struct fuzz_prog *p, struct fuzz_arena *a,
 
     memset(p, 0, offsetof(struct fuzz_prog, unit));
     p->nunits = p->nops = p->ntasks = p->nevents = p->nrecent = 0;
-    p->nheld = p->nopen = p->ngraphs = 0;
-    p->need_most = p->need_device = p->need_host = 0;
+    p->nheld = p->nopen = p->ngraphs = p->nslots = 0;
+    p->need_most = p->need_device = p->need_region = p->need_host = 0;
     p->seed = seed;
     heddle_rng_seed(&p->rng, seed * FUZZ_NDEVICES + (unsigned)device);
     fuzz_world(p, s, device);
@@ -641,6 +666,8 @@ bool fuzz_generate(struct fuzz_prog *p, struct fuzz_arena *a,
     others = 5 + (unsigned)below(&g, 40);
     for (unsigned i = 0; i < nroots; i++)
         gen_root(&g);
+    if (device == FUZZ_CUDA)
+        gen_slots(&g);
     for (unsigned i = 0; i < 4; i++)
         if (chance(&g, 50))
             gen_view(&g);
@@ -648,7 +675,7 @@ bool fuzz_generate(struct fuzz_prog *p, struct fuzz_arena *a,
         gen_emit_task(&g, gen_task(&g, false));
         if (p->config.ngpus > 0 && chance(&g, device == FUZZ_CUDA ? 12 : 3))
             i += gen_chain(&g);
-        if (device == FUZZ_CUDA && chance(&g, 6))
+        if (device == FUZZ_CUDA && chance(&g, 12))
             gen_graph(&g);
         while (has_room(&g) && chance(&g, others))
             gen_other(&g);

@@ -152,6 +152,10 @@ static heddle_status run_nest(struct heddle_exec *x)
         .device = HEDDLE_DEV_CUDA, .run = fuzz_cuda_run,                       \
         .scratch_bytes = FUZZ_WORD + bytes                                     \
     }
+#define PLAIN                                                                  \
+    {                                                                          \
+        .device = HEDDLE_DEV_CUDA, .run = fuzz_cuda_run                        \
+    }
 #define KERNEL(title, ...)                                                     \
     {                                                                          \
         .size = sizeof(heddle_kernel), .name = title, .variants = {            \
@@ -172,6 +176,8 @@ static const heddle_kernel kernel_sim[SORT_N][2] = {
     [SORT_DEVICE] = {KERNEL("device0", SIM(0)), KERNEL("device1", SIM(0))},
     [SORT_NEST] = {KERNEL("nest0", CORE(run_nest, 0)),
                    KERNEL("nest1", CORE(run_nest, 0))},
+    [SORT_PLAIN] = {KERNEL("plain0", CORE(run_core, 0), SIM(0)),
+                    KERNEL("plain1", SIM(0))},
 };
 
 static const heddle_kernel kernel_opencl[SORT_N][2] = {
@@ -184,6 +190,8 @@ static const heddle_kernel kernel_opencl[SORT_N][2] = {
     [SORT_DEVICE] = {KERNEL("device0", OPENCL), KERNEL("device1", OPENCL)},
     [SORT_NEST] = {KERNEL("nest0", CORE(run_nest, 0)),
                    KERNEL("nest1", CORE(run_nest, 0))},
+    [SORT_PLAIN] = {KERNEL("plain0", CORE(run_core, 0), OPENCL),
+                    KERNEL("plain1", OPENCL)},
 };
 
 static const heddle_kernel kernel_cuda[SORT_N][2] = {
@@ -198,6 +206,8 @@ static const heddle_kernel kernel_cuda[SORT_N][2] = {
     [SORT_DEVICE] = {KERNEL("device0", CUDA(0)), KERNEL("device1", CUDA(0))},
     [SORT_NEST] = {KERNEL("nest0", CORE(run_nest, 0)),
                    KERNEL("nest1", CORE(run_nest, 0))},
+    [SORT_PLAIN] = {KERNEL("plain0", CORE(run_core, 0), PLAIN),
+                    KERNEL("plain1", PLAIN)},
 };
 
 static const heddle_kernel kernel_core[SORT_N][2] = {
@@ -211,6 +221,8 @@ static const heddle_kernel kernel_core[SORT_N][2] = {
                      KERNEL("device1", CORE(run_core, 0))},
     [SORT_NEST] = {KERNEL("nest0", CORE(run_nest, 0)),
                    KERNEL("nest1", CORE(run_nest, 0))},
+    [SORT_PLAIN] = {KERNEL("plain0", CORE(run_core, 0)),
+                    KERNEL("plain1", CORE(run_core, 0))},
 };
 
 const heddle_kernel *fuzz_kernel(const struct fuzz_task *t,

@@ -19,8 +19,8 @@ static const char *mode_name(enum heddle_mode m)
 
 static void print_task(FILE *f, const struct fuzz_task *t)
 {
-    static const char *const sort[] = {"both", "scratch", "core", "device",
-                                       "nest"};
+    static const char *const sort[] = {"both",   "scratch", "core",
+                                       "device", "nest",    "plain"};
 
     fprintf(f, "task %u %s%u", t->id, sort[t->sort], t->name);
     for (unsigned i = 0; i < t->nops; i++)

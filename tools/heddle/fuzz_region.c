@@ -41,6 +41,15 @@ static int graph_pick(struct gen *g, const struct fuzz_graph *graph)
     return i < t->nops && t->mode[i] != HEDDLE_SCRATCH ? t->unit[i] : -1;
 }
 
+static bool graph_uses(const struct fuzz_graph *graph, int unit)
+{
+    for (unsigned i = 0; i < graph->ntasks; i++)
+        for (unsigned k = 0; k < graph->task[i]->nops; k++)
+            if (graph->task[i]->unit[k] == unit)
+                return true;
+    return false;
+}
+
 /* Does the region use this one, or anything that overlaps it? */
 static bool graph_touches(const struct gen *g, const struct fuzz_graph *graph,
                           int unit)
@@ -120,62 +129,6 @@ static void gen_launch(struct gen *g, struct fuzz_graph *graph)
         gen_task_needs(g, graph->task[i], &op->launch);
 }
 
-/* --- regions ------------------------------------------------------------- */
-
-static struct fuzz_graph *graph_new(struct gen *g)
-{
-    struct fuzz_graph *graph = fuzz_alloc(g->a, 1, sizeof(*graph));
-    const unsigned want = 1 + (unsigned)below(g, FUZZ_REGION - 1);
-
-    /* On the device alone, all but a few, or as it comes. */
-    g->device_percent = chance(g, 50) ? 100 : chance(g, 40) ? 85 : 0;
-    while (graph != NULL && graph->ntasks < want) {
-        struct fuzz_task *t = gen_task(g, true);
-
-        if (t == NULL)
-            graph = NULL;
-        else
-            graph->task[graph->ntasks++] = t;
-    }
-    g->device_percent = 0;
-    g->failed = g->failed || graph == NULL;
-    return graph;
-}
-
-/* Again and again, in flight at the same time; its data move in between. */
-static void launch_often(struct gen *g, struct fuzz_graph *graph)
-{
-    unsigned n = 1 + (unsigned)below(g, 5);
-
-    while (n-- > 0 && has_room(g)) {
-        if (chance(g, 20))
-            gen_acquire(g, graph_pick(g, graph));
-        if (chance(g, 20))
-            gen_emit_task(g, gen_task(g, false));
-        gen_launch(g, graph);
-    }
-}
-
-void gen_graph(struct gen *g)
-{
-    struct fuzz_prog *p = g->p;
-    struct fuzz_graph *graph;
-
-    if (!has(g, PART_GRAPHS))
-        return;
-    if (p->ngraphs == FUZZ_GRAPHS || (p->ngraphs > 0 && chance(g, 50))) {
-        graph = p->graph[below(g, p->ngraphs)];
-    } else {
-        graph = graph_new(g);
-        if (graph == NULL)
-            return;
-        p->graph[p->ngraphs++] = graph;
-    }
-    gen_launch(g, graph);
-    if (p->config.ngpus > 0 && chance(g, 35))
-        launch_often(g, graph);
-}
-
 /* --- chains -------------------------------------------------------------- */
 
 enum { CHAIN_UNITS = 5, CHAIN_TASKS = 48 };
@@ -228,10 +181,44 @@ static void chain_add(struct fuzz_task *t, int unit, enum heddle_mode m)
     t->mode[t->nops++] = m;
 }
 
+static int pick_slot(struct gen *g)
+{
+    const struct fuzz_prog *p = g->p;
+    const unsigned first = (unsigned)below(g, FUZZ_SLOTS);
+
+    for (unsigned i = 0; i < p->nslots; i++) {
+        const int slot = p->slot[(first + i) % p->nslots];
+
+        if (p->unit[slot].is_live)
+            return slot;
+    }
+    return -1;
+}
+
+/* The place of the hash becomes its last operand; what touches it goes. */
+static void chain_slot(struct gen *g, struct fuzz_task *t)
+{
+    const int slot = pick_slot(g);
+    unsigned n = 0;
+
+    t->sort = slot >= 0 ? SORT_PLAIN : SORT_DEVICE;
+    if (slot < 0)
+        return;
+    for (unsigned i = 0; i < t->nops && n < FUZZ_OPERANDS - 1; i++)
+        if (!gen_units_meet(g, t->unit[i], slot)) {
+            t->unit[n] = t->unit[i];
+            t->mode[n++] = t->mode[i];
+        }
+    t->nops = n;
+    chain_add(t, slot, HEDDLE_W);
+}
+
 static void chain_end(struct gen *g, struct fuzz_task *t)
 {
     if (t == NULL)
         return;
+    if (t->sort == SORT_DEVICE && chance(g, 35))
+        chain_slot(g, t);
     gen_task_needs(g, t, NULL);
     gen_emit_task(g, t);
 }
@@ -279,19 +266,24 @@ static void chain_diamond(struct gen *g, struct chain *c)
     chain_end(g, t);
 }
 
-/* Readers and writers of a few units in any order. */
-static void chain_hazards(struct gen *g, struct chain *c, unsigned n)
+static enum heddle_mode chain_mode(struct gen *g)
 {
     static const enum heddle_mode mode[] = {HEDDLE_R, HEDDLE_R, HEDDLE_W,
                                             HEDDLE_RW};
 
+    return mode[below(g, 4)];
+}
+
+/* Readers and writers of a few units in any order. */
+static void chain_hazards(struct gen *g, struct chain *c, unsigned n)
+{
     while (n-- > 0) {
         struct fuzz_task *t = chain_task(g, c);
         const unsigned first = (unsigned)below(g, c->nunits);
         const unsigned nops = 1 + (unsigned)below(g, c->nunits);
 
         for (unsigned i = 0; i < nops; i++)
-            chain_add(t, c->unit[(first + i) % c->nunits], mode[below(g, 4)]);
+            chain_add(t, c->unit[(first + i) % c->nunits], chain_mode(g));
         chain_end(g, t);
     }
 }
@@ -312,4 +304,98 @@ unsigned gen_chain(struct gen *g)
         }
     }
     return c.ntasks;
+}
+
+/* --- regions ------------------------------------------------------------- */
+
+/* What a device may do as one operation: a few units that are apart, no scratch. */
+static struct fuzz_task *plain_task(struct gen *g, const struct chain *c)
+{
+    struct fuzz_task *t = gen_task_new(g);
+    const unsigned first = (unsigned)below(g, c->nunits);
+    const unsigned nops = (unsigned)below(g, c->nunits + 1);
+
+    if (t == NULL)
+        return NULL;
+    for (unsigned i = 0; i < nops; i++)
+        chain_add(t, c->unit[(first + i) % c->nunits], chain_mode(g));
+    chain_slot(g, t);
+    gen_task_needs(g, t, NULL);
+    return t;
+}
+
+/* All its operands at once, or more. */
+static void graph_needs(struct gen *g, const struct fuzz_graph *graph)
+{
+    struct fuzz_prog *p = g->p;
+    size_t bytes = 0;
+
+    for (unsigned u = 0; u < p->nunits; u++)
+        if (graph_uses(graph, (int)u))
+            bytes +=
+                p->unit[u].count * heddle_dtype_bytes(p->unit[u].layout.dtype) +
+                FUZZ_ALIGN;
+    if (bytes > p->need_region)
+        p->need_region = bytes;
+}
+
+static struct fuzz_graph *graph_new(struct gen *g)
+{
+    struct fuzz_graph *graph = fuzz_alloc(g->a, 1, sizeof(*graph));
+    const unsigned want = 1 + (unsigned)below(g, FUZZ_REGION - 1);
+    const bool is_plain = g->p->nslots > 0 && chance(g, 60);
+    struct chain c = {.nunits = 0};
+
+    if (is_plain)
+        chain_units(g, &c);
+    /* On the device alone, all but a few, or as it comes. */
+    g->device_percent = chance(g, 50) ? 100 : chance(g, 40) ? 85 : 0;
+    while (graph != NULL && graph->ntasks < want) {
+        struct fuzz_task *t =
+            c.nunits > 0 ? plain_task(g, &c) : gen_task(g, true);
+
+        if (t == NULL)
+            graph = NULL;
+        else
+            graph->task[graph->ntasks++] = t;
+    }
+    g->device_percent = 0;
+    g->failed = g->failed || graph == NULL;
+    if (graph != NULL && c.nunits > 0)
+        graph_needs(g, graph);
+    return graph;
+}
+
+/* Again and again, in flight at the same time; its data move in between. */
+static void launch_often(struct gen *g, struct fuzz_graph *graph)
+{
+    unsigned n = 1 + (unsigned)below(g, chance(g, 50) ? 4 : 12);
+
+    while (n-- > 0 && has_room(g)) {
+        if (chance(g, 20))
+            gen_acquire(g, graph_pick(g, graph));
+        if (chance(g, 20))
+            gen_emit_task(g, gen_task(g, false));
+        gen_launch(g, graph);
+    }
+}
+
+void gen_graph(struct gen *g)
+{
+    struct fuzz_prog *p = g->p;
+    struct fuzz_graph *graph;
+
+    if (!has(g, PART_GRAPHS))
+        return;
+    if (p->ngraphs == FUZZ_GRAPHS || (p->ngraphs > 0 && chance(g, 50))) {
+        graph = p->graph[below(g, p->ngraphs)];
+    } else {
+        graph = graph_new(g);
+        if (graph == NULL)
+            return;
+        p->graph[p->ngraphs++] = graph;
+    }
+    gen_launch(g, graph);
+    if (p->config.ngpus > 0 && chance(g, 50))
+        launch_often(g, graph);
 }

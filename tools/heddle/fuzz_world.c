@@ -180,6 +180,9 @@ static void sizes_device(struct fuzz_prog *p)
     }
     if (c->device_memory < least)
         c->device_memory = least;
+    if (c->device_memory != 0 && c->device_memory < p->need_region &&
+        fuzz_chance(p, 60))
+        c->device_memory = p->need_region;
 }
 
 /* What has views stays on the host. */
