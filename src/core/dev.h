@@ -31,8 +31,9 @@ enum {
     DEV_CLASSES = 48,
     DEV_DEPTH = 2, /* tasks a worker of a device has at once: one runs, the data
                          of the other come */
-    DEV_DEPTH_MOST = 64,     /* of short ones, where launches queue */
-    DEV_AHEAD_NS = 250000,   /* of work that a worker has at most, then */
+    DEV_DEPTH_QUEUE = 4,   /* the same where launches queue: data come early */
+    DEV_DEPTH_MOST = 64,   /* of short ones there */
+    DEV_AHEAD_NS = 250000, /* of work that a worker has at most, then */
     DEV_UNKNOWN_NS = 100000, /* what a task of unknown length counts there */
     DEV_SPARE_FROM = 4, /* cores from which on the driver thread has its own */
     AHEAD_PREDS = 8,
@@ -85,8 +86,8 @@ struct dev_task {
     unsigned popper; /* on the host: the worker that got it */
     double model_ns; /* expected; < 0: unknown */
     struct heddle_perf_entry *model;
-    bool is_known; /* the model is sure */
-    unsigned nraw; /* copies of partial results under way */
+    unsigned time_every; /* such task is timed */
+    unsigned nraw;       /* copies of partial results under way */
     struct dev_raw {
         struct heddle_op op; /* first */
         struct dev_task *owner;

@@ -73,8 +73,10 @@ static bool dev_has_room(const struct heddle_devs *d,
     /* A core takes no task before it is free: another may be free first. */
     if (d->cls[dw->cls].node == 0)
         return n < 1;
-    return n < d->depth || (d->cls[dw->cls].drv->is_sure &&
-                            n < DEV_DEPTH_MOST && dw->work_ns < DEV_AHEAD_NS);
+    if (!d->cls[dw->cls].drv->is_sure || d->is_virtual)
+        return n < d->depth;
+    return n < DEV_DEPTH_QUEUE ||
+           (n < DEV_DEPTH_MOST && dw->work_ns < DEV_AHEAD_NS);
 }
 
 /* Tasks for the workers of devices, as long as they have room. */

@@ -19,14 +19,15 @@
 #include "core/dev.h"
 
 enum {
-    TIME_EVERY = 16,
+    TIME_EVERY = 32,
+    TIME_UNSURE = 8,
     TIME_LONG_NS = 20000,
     NOTE_TRIES = 0xff,
     NOTE_SHIFT = 8,
     RAW_TRIES = 3
 };
 
-#define KNOWN 0.9 /* confidence in a model from which on it is checked seldom */
+#define KNOWN 0.5 /* confidence in a model from which on it is checked seldom */
 
 /* --- records ------------------------------------------------------------------ */
 
@@ -518,13 +519,13 @@ static heddle_status launch_beside(struct heddle_devs *d,
     return HEDDLE_OK;
 }
 
-/* Clocks on devices cost: short tasks of known length are timed now and then. */
+/* Clocks on devices cost: short tasks whose length is known are timed now and
+ * then. */
 static bool launch_wants_time(const struct dev_task *dt)
 {
     const struct dev_class *c = &dt->ctx->dev->cls[dt->worker->cls];
 
-    return dt->work_ns >= TIME_LONG_NS || c->launches % TIME_EVERY == 0 ||
-           !dt->is_known;
+    return dt->work_ns >= TIME_LONG_NS || c->launches % dt->time_every == 0;
 }
 
 /* When it will have ended, about. */
@@ -735,7 +736,9 @@ static heddle_status dev_prepare(struct heddle_devs *d, struct dev_task *dt)
         heddle_dev_cost(d, &dt->x, dt->ext, cls, &dt->variant, &sure);
     if (isinf(dt->model_ns))
         return HEDDLE_EDECLINED;
-    dt->is_known = sure >= KNOWN;
+    dt->time_every = isnan(dt->model_ns) ? 1
+                     : sure < KNOWN      ? TIME_UNSURE
+                                         : TIME_EVERY;
     dt->work_ns =
         isnan(dt->model_ns) || dt->model_ns < 0 ? DEV_UNKNOWN_NS : dt->model_ns;
     dt->worker->work_ns += dt->work_ns;

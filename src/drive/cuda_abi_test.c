@@ -94,6 +94,11 @@ SAME(HEDDLE_CU_CAPTURE_NONE, CU_STREAM_CAPTURE_STATUS_NONE);
 SAME(HEDDLE_CU_CAPTURE_ACTIVE, CU_STREAM_CAPTURE_STATUS_ACTIVE);
 SAME(HEDDLE_CU_CAPTURE_INVALIDATED, CU_STREAM_CAPTURE_STATUS_INVALIDATED);
 SAME(HEDDLE_CU_SET_DEPENDENCIES, CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+SAME(HEDDLE_CU_NODE_KERNEL, CU_GRAPH_NODE_TYPE_KERNEL);
+SAME(HEDDLE_CU_ATTRIBUTE_COOPERATIVE, CU_LAUNCH_ATTRIBUTE_COOPERATIVE);
+SAME(HEDDLE_CU_ATTRIBUTE_CLUSTER, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
+SAME(HEDDLE_CU_ATTRIBUTE_PREFERRED_CLUSTER,
+     CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION);
 
 SAME(sizeof(heddle_cu_location), sizeof(CUmemLocation));
 SAME_PLACE(heddle_cu_location, type, CUmemLocation, type);
@@ -122,13 +127,33 @@ SAME_PLACE(heddle_cu_copy2d, height, CUDA_MEMCPY2D, Height);
 SAME(sizeof(heddle_cu_update), sizeof(CUgraphExecUpdateResultInfo));
 SAME_PLACE(heddle_cu_update, result, CUgraphExecUpdateResultInfo, result);
 SAME_PLACE(heddle_cu_update, node, CUgraphExecUpdateResultInfo, errorNode);
+SAME(sizeof(heddle_cu_kernel_params), sizeof(CUDA_KERNEL_NODE_PARAMS_v2));
+SAME_PLACE(heddle_cu_kernel_params, function, CUDA_KERNEL_NODE_PARAMS_v2, func);
+SAME_PLACE(heddle_cu_kernel_params, grid, CUDA_KERNEL_NODE_PARAMS_v2, gridDimX);
+SAME_PLACE(heddle_cu_kernel_params, grid[2], CUDA_KERNEL_NODE_PARAMS_v2,
+           gridDimZ);
+SAME_PLACE(heddle_cu_kernel_params, block, CUDA_KERNEL_NODE_PARAMS_v2,
+           blockDimX);
+SAME_PLACE(heddle_cu_kernel_params, block[2], CUDA_KERNEL_NODE_PARAMS_v2,
+           blockDimZ);
+SAME_PLACE(heddle_cu_kernel_params, shared_bytes, CUDA_KERNEL_NODE_PARAMS_v2,
+           sharedMemBytes);
+SAME_PLACE(heddle_cu_kernel_params, args, CUDA_KERNEL_NODE_PARAMS_v2,
+           kernelParams);
+SAME_PLACE(heddle_cu_kernel_params, extra, CUDA_KERNEL_NODE_PARAMS_v2, extra);
+SAME_PLACE(heddle_cu_kernel_params, kernel, CUDA_KERNEL_NODE_PARAMS_v2, kern);
+SAME_PLACE(heddle_cu_kernel_params, context, CUDA_KERNEL_NODE_PARAMS_v2, ctx);
+SAME(sizeof(heddle_cu_attribute), sizeof(CUkernelNodeAttrValue));
+SAME(_Alignof(heddle_cu_attribute), _Alignof(CUkernelNodeAttrValue));
 
 /* The same arguments, with CUDA's structures in place of ours. Enumerations go
  * as unsigned int, which is what the compiler makes of them. */
-#define heddle_cu_pool_props CUmemPoolProps
-#define heddle_cu_access     CUmemAccessDesc
-#define heddle_cu_copy2d     CUDA_MEMCPY2D
-#define heddle_cu_update     CUgraphExecUpdateResultInfo
+#define heddle_cu_pool_props    CUmemPoolProps
+#define heddle_cu_access        CUmemAccessDesc
+#define heddle_cu_copy2d        CUDA_MEMCPY2D
+#define heddle_cu_update        CUgraphExecUpdateResultInfo
+#define heddle_cu_attribute     CUkernelNodeAttrValue
+#define heddle_cu_kernel_params CUDA_KERNEL_NODE_PARAMS_v2
 #define HEDDLE_CUDA_FN(name, args)                                             \
     {                                                                          \
         heddle_cu_result(*f) args = (__typeof__(&name))0;                      \

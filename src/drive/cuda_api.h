@@ -23,6 +23,7 @@ typedef struct CUstream_st *heddle_cu_stream;
 typedef struct CUevent_st *heddle_cu_event;
 typedef struct CUmod_st *heddle_cu_module;
 typedef struct CUfunc_st *heddle_cu_function;
+typedef struct CUkern_st *heddle_cu_kernel;
 typedef struct CUmemPoolHandle_st *heddle_cu_pool;
 typedef struct CUgraph_st *heddle_cu_graph;
 typedef struct CUgraphNode_st *heddle_cu_node;
@@ -162,6 +163,26 @@ typedef struct heddle_cu_update {
     heddle_cu_enum result; /* 0: done */
     heddle_cu_node node, from;
 } heddle_cu_update;
+
+/* Nodes of graphs. */
+enum { HEDDLE_CU_NODE_KERNEL = 0 }; /* cuGraphNodeGetType */
+enum {
+    HEDDLE_CU_ATTRIBUTE_COOPERATIVE = 2, /* cuGraphKernelNodeGetAttribute */
+    HEDDLE_CU_ATTRIBUTE_CLUSTER = 4,
+    HEDDLE_CU_ATTRIBUTE_PREFERRED_CLUSTER = 11,
+};
+
+typedef struct heddle_cu_attribute {
+    uint64_t word[8]; /* a union of many */
+} heddle_cu_attribute;
+
+typedef struct heddle_cu_kernel_params {
+    heddle_cu_function function; /* NULL: kernel, in context */
+    unsigned grid[3], block[3], shared_bytes;
+    void **args, **extra; /* one of them */
+    heddle_cu_kernel kernel;
+    heddle_cu_context context;
+} heddle_cu_kernel_params;
 
 /* The entry points. Each device has its own table, so that a test can put a
  * failing function into it. */

@@ -230,6 +230,8 @@ struct fc_work {
         struct {
             const struct fc_kernel *kernel;
             uint64_t nthreads;
+            CUfunction function;
+            unsigned grid[3], block[3], shared;
         } launch;
         struct {
             char *dst;
@@ -363,6 +365,7 @@ struct CUgraphNode_st {
     size_t index;
     struct fc_work work;
     struct fc_node_set deps; /* all before it */
+    void *arg[20]; /* a kernel's, for who asks: in the blob of the work */
 };
 
 CUgraph fc_graph_new(void); /* in no list yet */

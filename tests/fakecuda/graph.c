@@ -20,6 +20,7 @@
 
 struct CUgraph_st {
     struct fc_obj obj; /* what is 0: in no list */
+    uint64_t id;
     CUgraphNode *node;
     size_t n, cap;
 };
@@ -36,6 +37,7 @@ struct CUgraphExec_st {
     struct fc_obj obj;
     struct fc_lock lock;
     struct fc_plan *plan;
+    uint64_t origin;      /* id of the graph it was made of */
     struct fc_mark *last; /* end of the last launch */
 };
 
@@ -97,7 +99,11 @@ bool fc_set_covers(const struct fc_node_set *of, const struct fc_node_set *v)
 
 CUgraph fc_graph_new(void)
 {
-    return fc_new(sizeof(struct CUgraph_st));
+    static _Atomic uint64_t last;
+    CUgraph g = fc_new(sizeof(*g));
+
+    g->id = atomic_fetch_add(&last, 1) + 1;
+    return g;
 }
 
 void fc_graph_publish(CUgraph g, CUcontext ctx)
@@ -147,6 +153,17 @@ CU(cuGraphDestroy, CUgraph g)
     return r;
 }
 
+/* As CUDA answers with a list: what is beyond it is NULL. */
+static void list_out(CUgraphNode *list, size_t n, CUgraphNode *out,
+                     size_t *n_inout)
+{
+    const size_t cap = out != NULL ? *n_inout : 0;
+
+    for (size_t i = 0; i < cap; i++)
+        out[i] = i < n ? list[i] : NULL;
+    *n_inout = out != NULL && cap < n ? cap : n;
+}
+
 /* Also of a graph that is being captured. */
 CU(cuGraphGetNodes, CUgraph g, CUgraphNode *nodes, size_t *n_inout)
 {
@@ -155,10 +172,78 @@ CU(cuGraphGetNodes, CUgraph g, CUgraphNode *nodes, size_t *n_inout)
 
     if (r != FC_OK)
         return r;
-    if (nodes != NULL)
-        for (size_t i = 0; i < g->n && i < *n_inout; i++)
-            nodes[i] = g->node[i];
-    *n_inout = g->n;
+    list_out(g->node, g->n, nodes, n_inout);
+    return FC_OK;
+}
+
+CU(cuGraphNodeGetType, CUgraphNode node, unsigned *type_out)
+{
+    static const unsigned types[] = {
+        [FC_WORK_KERNEL] = 0, [FC_WORK_COPY] = 1, [FC_WORK_FILL] = 2,
+        [FC_WORK_CALL] = 3,   [FC_WORK_EMPTY] = 5};
+    CUcontext ctx;
+    const CUresult r = fc_enter(&ctx);
+
+    if (r == FC_OK)
+        *type_out = types[node->work.kind];
+    return r;
+}
+
+CU(cuGraphNodeGetDependencies, CUgraphNode node, CUgraphNode *nodes,
+   size_t *n_inout)
+{
+    CUcontext ctx;
+    const CUresult r = fc_enter(&ctx);
+
+    if (r == FC_OK)
+        list_out(node->deps.v, node->deps.n, nodes, n_inout);
+    return r;
+}
+
+/* As CUDA lays it out. */
+struct kernel_params {
+    CUfunction func;
+    unsigned grid[3], block[3], shared;
+    void **args, **extra;
+    void *kern;
+    CUcontext ctx;
+};
+
+/* The arguments stay the node's. */
+CU(cuGraphKernelNodeGetParams_v2, CUgraphNode node, struct kernel_params *out)
+{
+    const struct fc_work *w = &node->work;
+    CUcontext ctx;
+    const CUresult r = fc_enter(&ctx);
+
+    if (r != FC_OK)
+        return r;
+    if (w->kind != FC_WORK_KERNEL)
+        return FC_EVALUE;
+    for (size_t i = 0; i < w->blob_bytes / 8; i++)
+        node->arg[i] = (char *)w->blob + 8 * i;
+    *out = (struct kernel_params){.func = w->u.launch.function,
+                                  .shared = w->u.launch.shared,
+                                  .args = node->arg};
+    memcpy(out->grid, w->u.launch.grid, sizeof(out->grid));
+    memcpy(out->block, w->u.launch.block, sizeof(out->block));
+    return FC_OK;
+}
+
+/* Launches here have none: the values are those of plain ones. */
+CU(cuGraphKernelNodeGetAttribute, CUgraphNode node, unsigned attribute,
+   void *value_out)
+{
+    enum { COOPERATIVE = 2, CLUSTER = 4, VALUE_BYTES = 64 };
+    CUcontext ctx;
+    const CUresult r = fc_enter(&ctx);
+
+    if (r != FC_OK)
+        return r;
+    if (node->work.kind != FC_WORK_KERNEL ||
+        (attribute != COOPERATIVE && attribute != CLUSTER))
+        return FC_EVALUE;
+    memset(value_out, 0, VALUE_BYTES);
     return FC_OK;
 }
 
@@ -408,6 +493,7 @@ CU(cuGraphInstantiateWithFlags, CUgraphExec *out, CUgraph g,
         return r;
     *out = fc_new(sizeof(**out));
     (*out)->plan = plan_new(g);
+    (*out)->origin = g->id;
     fc_obj_add(&(*out)->obj, FC_OBJ_EXEC, ctx);
     return FC_OK;
 }
@@ -461,15 +547,6 @@ CU(cuGraphExecUpdate, CUgraphExec e, CUgraph g, CUgraphNode *node_out,
     return r;
 }
 
-/* As CUDA lays it out. */
-struct kernel_params {
-    CUfunction func;
-    unsigned grid[3], block[3], shared;
-    void **args, **extra;
-    void *kern;
-    CUcontext ctx;
-};
-
 static struct fc_plan *plan_copy(const struct fc_plan *p)
 {
     struct fc_plan *c = fc_new(sizeof(*c));
@@ -495,7 +572,9 @@ CU(cuGraphExecKernelNodeSetParams_v2, CUgraphExec e, CUgraphNode node,
     CUcontext ctx;
     CUresult r = fc_enter_obj(&ctx, e, FC_OBJ_EXEC);
 
-    if (r == FC_OK && (node->index >= e->plan->n ||
+    if (r == FC_OK)
+        r = fc_fail(ctx, FC_FAIL_GRAPH);
+    if (r == FC_OK && (node->graph->id != e->origin ||
                        e->plan->work[node->index].kind != FC_WORK_KERNEL))
         r = FC_EVALUE;
     if (r == FC_OK)

@@ -261,6 +261,10 @@ CUresult fc_launch_work(CUfunction f, const unsigned grid[3],
     *out = (struct fc_work){.kind = FC_WORK_KERNEL, .ctx = f->module->obj.ctx};
     out->u.launch.kernel = k;
     out->u.launch.nthreads = threads;
+    out->u.launch.function = f;
+    out->u.launch.shared = (unsigned)shared;
+    memcpy(out->u.launch.grid, grid, 3 * sizeof(*grid));
+    memcpy(out->u.launch.block, block, 3 * sizeof(*block));
     out->blob_bytes = 8 * n;
     out->blob = n > 0 ? fc_new(out->blob_bytes) : NULL;
     at = out->blob;
