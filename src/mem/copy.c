@@ -151,15 +151,20 @@ void heddle_copy_drop(struct heddle_mem *m, struct mem_copy *c)
     n->is_dirty = true;
 }
 
-bool heddle_mem_collect(struct heddle_mem *m)
+bool heddle_mem_collect(struct heddle_mem *m, int node)
 {
-    const bool has_any = m->garbage != NULL;
+    struct mem_copy **at = &m->garbage, *c;
+    bool has_any = false;
 
-    while (m->garbage != NULL) {
-        struct mem_copy *c = m->garbage;
+    while ((c = *at) != NULL) {
         struct mem_node *n = &m->node[c->node];
 
-        m->garbage = c->next;
+        if (node >= 0 && c->node != (unsigned)node) {
+            at = &c->next;
+            continue;
+        }
+        has_any = true;
+        *at = c->next;
         if (n->kind != HEDDLE_MEM_HOST)
             n->drv->free(n->dev, c->ptr, (size_t)c->bytes, n->copy_stream);
         else if (!m->is_fake)

@@ -47,6 +47,8 @@ struct heddle_where {
     bool is_listed_away;
     bool is_zero; /* never written and without memory: all zeros */
     bool wont_use;
+    uint64_t wished; /* nodes where somebody wants it: the mover sees to it */
+    struct heddle_where *wish_next;
     unsigned nwriters; /* requests that write it and have not ended */
     bool is_going;     /* its release has run: nobody waits for its data */
     bool is_frozen;    /* its handle is being freed: nothing moves any more */
@@ -123,6 +125,7 @@ struct heddle_mem {
     int disk; /* its node, or -1 */
     struct heddle_where *units;
     struct heddle_where *away;
+    struct heddle_where *wishes;           /* with something in `wished` */
     struct mem_xfer *todo, *todo_last;     /* to be started */
     struct mem_xfer *staged, *staged_last; /* wait for the staging buffer */
     bool is_staging;
@@ -133,7 +136,7 @@ struct heddle_mem {
     struct mem_copy *garbage;
     unsigned nhoming; /* threads that wait for everything */
     size_t inflight;  /* transfers begun or to begin */
-    size_t nwaiting; /* requests queued or waiting for data */
+    size_t nwaiting;  /* requests queued or waiting for data */
     /* free lists */
     struct mem_copy *free_copies;
     struct mem_xfer *free_xfers;
@@ -190,8 +193,8 @@ void heddle_copy_pin(struct heddle_mem *m, struct mem_copy *c);
 void heddle_copy_unpin(struct heddle_mem *m, struct mem_copy *c);
 /* Frees it now or with its last pin. */
 void heddle_copy_drop(struct heddle_mem *m, struct mem_copy *c);
-/* Mover: gives memory back. */
-bool heddle_mem_collect(struct heddle_mem *m);
+/* Gives memory of a node back, or of all (-1). Only the mover for a device. */
+bool heddle_mem_collect(struct heddle_mem *m, int node);
 void heddle_mem_account(struct heddle_mem *m, unsigned node, int64_t delta);
 
 /* xfer.c */

@@ -79,7 +79,7 @@ void heddle_mem_destroy(struct heddle_mem *m)
         unit_strip(m, m->units);
         heddle_where_free(m, m->units);
     }
-    heddle_mem_collect(m);
+    heddle_mem_collect(m, -1);
     while (m->free_copies != NULL) {
         struct mem_copy *c = m->free_copies;
 
@@ -116,11 +116,58 @@ static void mem_wake(struct heddle_mem *m)
     }
 }
 
+/* Is the host's part of a unit old, because a unit that overlaps is away? */
+static bool unit_is_torn(const heddle_handle *unit)
+{
+    for (uint32_t i = 0; i < heddle_unit_noverlaps(unit); i++) {
+        const struct heddle_where *o =
+            heddle_load_rlx(&unit->overlap[i]->where);
+
+        if (o != NULL && o->is_listed_away)
+            return true;
+    }
+    return false;
+}
+
+/* Data that shall be somewhere early, if there is room and nobody writes them. */
+static void mem_wish(struct heddle_mem *m, struct heddle_where *w,
+                     unsigned node)
+{
+    struct mem_node *n = &m->node[node];
+    const uint64_t bytes = heddle_copy_size(m, w->unit, node);
+    heddle_status st;
+
+    if (n->is_lost || n->q_first != NULL || w->is_frozen ||
+        heddle_where_is_written(w) || unit_is_torn(w->unit) ||
+        where_valid(w) == 0 || where_is_at(w, node))
+        return;
+    if (w->at[node] == NULL && n->used <= n->budget &&
+        bytes <= n->budget - n->used)
+        (void)heddle_copy_alloc(m, w, node, &st);
+    if (w->at[node] != NULL)
+        (void)heddle_xfer_get(m, w, node, HEDDLE_MEM_PREFETCH, &st);
+}
+
+static void mem_wishes(struct heddle_mem *m)
+{
+    while (m->wishes != NULL) {
+        struct heddle_where *w = m->wishes;
+        uint64_t nodes = w->wished;
+
+        m->wishes = w->wish_next;
+        w->wished = 0;
+        for (unsigned i = 0; nodes != 0; i++, nodes >>= 1)
+            if ((nodes & 1) != 0)
+                mem_wish(m, w, i);
+    }
+}
+
 /* With the lock: what the state asks for. True: something was done. */
 static bool mem_settle(struct heddle_mem *m)
 {
-    const bool has_garbage = heddle_mem_collect(m);
+    const bool has_garbage = heddle_mem_collect(m, -1);
 
+    mem_wishes(m);
     mem_wake(m);
     for (unsigned i = 0; i < m->nnodes; i++)
         if (m->node[i].is_dirty)
@@ -164,7 +211,7 @@ bool heddle_mem_is_idle(struct heddle_mem *m)
 
     heddle_mutex_lock(&m->lock);
     is_idle = m->inflight == 0 && m->nwaiting == 0 && m->wake == NULL &&
-              m->done == NULL && m->todo == NULL;
+              m->done == NULL && m->todo == NULL && m->wishes == NULL;
     heddle_mutex_unlock(&m->lock);
     return is_idle;
 }
@@ -191,8 +238,8 @@ bool heddle_mem_home(struct heddle_mem *m, struct heddle_where *w)
 {
     heddle_status st;
 
-    if (w->unit->root->owns_memory || where_valid(w) == 0 ||
-        w->at[0] == NULL || w->is_frozen || heddle_where_is_written(w))
+    if (w->unit->root->owns_memory || where_valid(w) == 0 || w->at[0] == NULL ||
+        w->is_frozen || heddle_where_is_written(w))
         return false;
     return heddle_xfer_get(m, w, 0, HEDDLE_MEM_WRITEBACK, &st) != NULL;
 }
@@ -224,40 +271,20 @@ void heddle_mem_set_homing(struct heddle_mem *m, bool is_homing)
         m->host.kick(m->host.user);
 }
 
-/* Is the host's part of a unit old, because a unit that overlaps is away? */
-static bool unit_is_torn(const heddle_handle *unit)
-{
-    for (uint32_t i = 0; i < heddle_unit_noverlaps(unit); i++) {
-        const struct heddle_where *o =
-            heddle_load_rlx(&unit->overlap[i]->where);
-
-        if (o != NULL && o->is_listed_away)
-            return true;
-    }
-    return false;
-}
-
 /* Only into memory that is free, and only whole: a hint moves nobody else. */
 void heddle_mem_prefetch(struct heddle_mem *m, heddle_handle *unit,
                          unsigned node)
 {
-    struct mem_node *n = &m->node[node];
     struct heddle_where *w;
-    heddle_status st;
 
     mem_lock(m);
     w = heddle_where_get(m, unit);
-    if (w != NULL && !n->is_lost && n->q_first == NULL && !w->is_frozen &&
-        !heddle_where_is_written(w) && !unit_is_torn(unit) &&
-        where_valid(w) != 0 && !where_is_at(w, node)) {
-        const uint64_t bytes = heddle_copy_size(m, unit, node);
-
-        if (w->at[node] == NULL && n->used <= n->budget &&
-            bytes <= n->budget - n->used)
-            (void)heddle_copy_alloc(m, w, node, &st);
-        if (w->at[node] != NULL)
-            (void)heddle_xfer_get(m, w, node, HEDDLE_MEM_PREFETCH, &st);
+    if (w != NULL && w->wished == 0) {
+        w->wish_next = m->wishes;
+        m->wishes = w;
     }
+    if (w != NULL)
+        w->wished |= UINT64_C(1) << node;
     mem_unlock(m);
     m->host.kick(m->host.user);
 }

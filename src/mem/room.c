@@ -211,7 +211,7 @@ static bool room_make(struct heddle_mem *m, struct mem_node *n, uint64_t need)
 
         if (c == NULL || !room_evict(m, c))
             return false;
-        heddle_mem_collect(m);
+        heddle_mem_collect(m, (int)(n - m->node));
     }
     return true;
 }
@@ -245,7 +245,7 @@ bool heddle_room_admit(struct heddle_mem *m, struct heddle_mem_req *req,
     }
     if (*st != HEDDLE_ENOMEM)
         return true;
-    heddle_mem_collect(m);
+    heddle_mem_collect(m, (int)req->node);
     if (n->used < n->budget)
         n->budget = n->used;
     return false;

@@ -133,6 +133,11 @@ void heddle_where_free(struct heddle_mem *m, struct heddle_where *w)
 {
     w->is_zero = true; /* nothing of it is missed */
     heddle_where_set(m, w, 0);
+    for (struct heddle_where **at = &m->wishes; *at != NULL && w->wished != 0;)
+        if (*at == w)
+            *at = w->wish_next;
+        else
+            at = &(*at)->wish_next;
     if (w->prev != NULL)
         w->prev->next = w->next;
     else
