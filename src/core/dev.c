@@ -366,6 +366,7 @@ static void dev_init(struct heddle_devs *d, heddle_ctx *ctx)
 {
     d->ctx = ctx;
     d->disk_node = -1;
+    d->clock = ctx->clock;
     d->depth = DEV_DEPTH;
     d->env = (struct heddle_drive_env){
         .alloc = &ctx->alloc, .now_ns = heddle_dev_now_ns, .user = d};
@@ -529,12 +530,13 @@ static void dev_moved(void *user, const heddle_handle *unit, unsigned from,
     if (!d->is_virtual && d->link[from][to] != NULL && ns > 0 && !op->is_rough)
         heddle_perf_link_record(d->link[from][to], bytes, (double)ns);
     if (heddle_trace_is_on(ctx->driver->lane, HEDDLE_TRACE_DATA)) {
-        const uint64_t end = heddle_clock_to_ticks(&ctx->clock, op->end_ns);
+        const uint64_t end =
+            heddle_clock_to_ticks(&ctx->dev->clock, op->end_ns);
         const struct heddle_trace_event e = {
             .t = end,
             .task = unit->id,
             .x = bytes,
-            .y = end - heddle_clock_to_ticks(&ctx->clock, op->begin_ns),
+            .y = end - heddle_clock_to_ticks(&ctx->dev->clock, op->begin_ns),
             .c = from << 16 | to,
         };
 
@@ -638,6 +640,8 @@ heddle_status heddle_dev_start(heddle_ctx *ctx)
                      d->nfaults != 0 ? heddle_dev_fault_alloc : NULL},
     };
 
+    if (d->is_virtual)
+        d->clock = ctx->clock;
     HEDDLE_TRY(dev_start_workers(d));
     heddle_region_init(d);
     dev_define(d);

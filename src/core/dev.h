@@ -35,6 +35,7 @@ enum {
     DEV_DEPTH_MOST = 64,   /* of short ones there */
     DEV_AHEAD_NS = 250000, /* of work that a worker has at most, then */
     DEV_UNKNOWN_NS = 100000, /* what a task of unknown length counts there */
+    DEV_LOOKS = 4,      /* steps that launch, between looks at the devices */
     DEV_SPARE_FROM = 4, /* cores from which on the driver thread has its own */
     AHEAD_PREDS = 8,
 };
@@ -144,8 +145,9 @@ struct ahead {
     struct ahead_succ *spare;
     unsigned nspare;
     /* the driver's */
-    struct dev_task *flying, *flying_last; /* launched, oldest first */
-    struct dev_task *freed;                /* held no more */
+    struct dev_task *flying, *flying_last;          /* launched, oldest first */
+    struct dev_task *freed;                         /* held no more */
+    struct heddle_sched_task *direct, *direct_last; /* to begin at once */
 };
 
 /* Recorded regions on devices: see dev_region.c. */
@@ -184,6 +186,7 @@ struct heddle_devs {
     bool is_virtual;
     bool executes; /* functions are really called */
     struct heddle_drive_env env;
+    struct heddle_clock clock; /* as it was: does not jump when refined */
     char disk_path[512], cache_dir[1024];
     struct heddle_mem *mem;
 
@@ -237,6 +240,7 @@ struct heddle_devs {
     _Atomic uint32_t stops;
     _Atomic uint32_t bell; /* futex: counts calls */
     _Atomic uint32_t sleeps;
+    uint32_t nsteps;          /* the driver's */
     _Atomic uint32_t running; /* tasks on devices, or on their way */
 };
 
@@ -327,6 +331,8 @@ bool heddle_ahead_pop(struct heddle_devs *d, struct heddle_sched_task *t,
 bool heddle_ahead_aside(struct heddle_devs *d, struct heddle_sched_task *t);
 /* Driver. Finds what may go ahead. */
 bool heddle_ahead_step(struct heddle_devs *d);
+/* Driver. Begins what needs no scheduler. */
+bool heddle_ahead_begin_direct(struct heddle_devs *d);
 /* The task begins on a device; do its predecessors still run; the worker whose stream it shall use; makes that wait for its predecessors. */
 void heddle_ahead_begin(struct dev_task *dt);
 bool heddle_ahead_is_ahead(const struct dev_task *dt);
@@ -357,6 +363,9 @@ bool heddle_region_step(struct heddle_devs *d);
 
 void heddle_dev_kick(void *user);
 uint64_t heddle_dev_now_ns(void *user);
+/* May the worker begin another task? */
+bool heddle_dev_has_room(const struct heddle_devs *d,
+                         const struct dev_worker *dw);
 /* Does what can be done now. Driver. */
 bool heddle_dev_step(struct heddle_devs *d);
 struct heddle_sched_task *heddle_dev_take_supplied(struct heddle_devs *d);

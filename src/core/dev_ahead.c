@@ -40,6 +40,8 @@
 
 enum { WAITING, PUSHED, ASIDE, RUNNING, READY };
 
+#define DIRECT_NS 20000.0 /* shorter tasks cost more to place than to run */
+
 #define AHEAD_BIT INT32_C(0x40000000) /* of ndeps: look for the record */
 
 struct ahead_succ {
@@ -200,7 +202,18 @@ static bool ahead_is_supported(const struct dev_ahead *r)
     return true;
 }
 
-/* May it go ahead? Then to the scheduler with it. Lock held; drops it. */
+static void ahead_put_direct(struct ahead *a, struct heddle_sched_task *t)
+{
+    t->link[0] = NULL;
+    if (a->direct == NULL)
+        a->direct = t;
+    else
+        a->direct_last->link[0] = t;
+    a->direct_last = t;
+}
+
+/* May it go ahead? Then to the scheduler with it; or, when it is short and there
+ * is nothing to decide, right behind its predecessor. Lock held; drops it. */
 static bool ahead_consider(struct heddle_devs *d, struct dev_ahead *r)
 {
     struct ahead *a = &d->ahead;
@@ -210,7 +223,7 @@ static bool ahead_consider(struct heddle_devs *d, struct dev_ahead *r)
     uint32_t shared = 0;
     uint64_t ready_ns = 0;
     unsigned variant;
-    double sure;
+    double sure, ns = 0;
 
     /* Acquire: what the predecessors that have ended wrote. */
     if (r->state != WAITING || r->is_mixed ||
@@ -222,11 +235,11 @@ static bool ahead_consider(struct heddle_devs *d, struct dev_ahead *r)
     if (!ahead_is_supported(r))
         return false;
     ext = heddle_task_exec(d->ctx->driver, &r->cell->sched, &x, &own);
-    r->is_mixed = !exec_is_plain(&x, ext) ||
-                  heddle_dev_is_own(&r->cell->sched) ||
-                  (heddle_load_rlx(&d->nlost) != 0 &&
-                   !heddle_dev_has_home(d, &r->cell->sched)) ||
-                  isinf(heddle_dev_cost(d, &x, ext, r->cls, &variant, &sure));
+    r->is_mixed =
+        !exec_is_plain(&x, ext) || heddle_dev_is_own(&r->cell->sched) ||
+        (heddle_load_rlx(&d->nlost) != 0 &&
+         !heddle_dev_has_home(d, &r->cell->sched)) ||
+        isinf(ns = heddle_dev_cost(d, &x, ext, r->cls, &variant, &sure));
     for (unsigned i = 0; i < r->npred && !r->is_mixed; i++) {
         const struct dev_task *p = r->pred[i]->dt;
 
@@ -241,10 +254,14 @@ static bool ahead_consider(struct heddle_devs *d, struct dev_ahead *r)
     r->ready_ns = ready_ns;
     r->state = PUSHED;
     heddle_add_acqrel(&r->cell->ndeps, AHEAD_BIT);
-    heddle_spin_unlock(&a->lock);
     if (heddle_trace_is_on(d->ctx->driver->lane, HEDDLE_TRACE_READY))
         heddle_trace_ready(d->ctx->driver->lane, r->cell->id,
                            heddle_ctx_ticks(d->ctx));
+    if (ns < DIRECT_NS && !x.kinfo->has_core && d->ctx->sched->took != NULL) {
+        ahead_put_direct(a, &r->cell->sched);
+        return true;
+    }
+    heddle_spin_unlock(&a->lock);
     heddle_engine_push(d->ctx->driver, &r->cell->sched);
     heddle_spin_lock(&a->lock);
     return true;
@@ -311,6 +328,10 @@ static bool ahead_take(struct heddle_devs *d, struct dev_task *dt)
         struct heddle_cell *w = heddle_edge_owner(&d->ctx->pool, node, &next);
         struct dev_ahead *to = ahead_find(a, w);
 
+        if (!ahead_reserve(a, 1)) {
+            heddle_edges_return(&d->ctx->pool, c, node);
+            break;
+        }
         if (to == NULL) {
             to = ahead_new(a, w);
             if (to == NULL) { /* it and the rest go back */
@@ -392,8 +413,6 @@ bool heddle_ahead_step(struct heddle_devs *d)
     return did;
 }
 
-/* --- somebody got it -------------------------------------------------------------- */
-
 static bool ahead_is_marked(struct heddle_sched_task *t)
 {
     return !heddle_is_node(t) &&
@@ -405,6 +424,44 @@ static struct dev_ahead *ahead_of(struct ahead *a, struct heddle_sched_task *t)
 {
     return ahead_is_marked(t) ? ahead_find(a, heddle_task_cell(t)) : NULL;
 }
+
+/* Where its predecessors are, if there is room; NULL: the scheduler's turn. */
+static struct dev_worker *ahead_direct_worker(struct heddle_devs *d,
+                                              struct heddle_sched_task *t)
+{
+    struct dev_worker *dw = NULL;
+    struct dev_ahead *r;
+
+    heddle_spin_lock(&d->ahead.lock);
+    r = ahead_of(&d->ahead, t);
+    if (r != NULL && r->npred != 0 && ahead_is_supported(r))
+        dw = r->pred[0]->dt->on;
+    heddle_spin_unlock(&d->ahead.lock);
+    return dw != NULL && heddle_dev_has_room(d, dw) ? dw : NULL;
+}
+
+bool heddle_ahead_begin_direct(struct heddle_devs *d)
+{
+    struct ahead *a = &d->ahead;
+    bool did = false;
+
+    while (a->direct != NULL) {
+        struct heddle_sched_task *t = a->direct;
+        struct dev_worker *dw = ahead_direct_worker(d, t);
+
+        a->direct = t->link[0];
+        did = true;
+        if (dw == NULL) {
+            heddle_engine_push(d->ctx->driver, t);
+            continue;
+        }
+        d->ctx->sched->took(d->ctx->sched_self, t, dw->id);
+        heddle_dev_begin(d, dw, t);
+    }
+    return did;
+}
+
+/* --- somebody got it -------------------------------------------------------------- */
 
 bool heddle_ahead_pop(struct heddle_devs *d, struct heddle_sched_task *t,
                       unsigned cls, unsigned worker)

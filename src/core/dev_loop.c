@@ -26,7 +26,10 @@ uint64_t heddle_dev_now_ns(void *user)
 {
     const struct heddle_devs *d = user;
 
-    return d->is_virtual ? heddle_sim_now(d->sim) : heddle_clock_ns();
+    if (d->is_virtual)
+        return heddle_sim_now(d->sim);
+    return d->clock.is_tsc ? heddle_clock_to_ns(&d->clock, heddle_ticks())
+                           : heddle_clock_ns();
 }
 
 uint64_t heddle_ctx_ticks(const heddle_ctx *ctx)
@@ -65,7 +68,7 @@ void heddle_dev_kick(void *user)
 /* --- one step ------------------------------------------------------------------- */
 
 /* Where launches queue on the device, short tasks are given in time. */
-static bool dev_has_room(const struct heddle_devs *d,
+bool heddle_dev_has_room(const struct heddle_devs *d,
                          const struct dev_worker *dw)
 {
     const unsigned n = dw->ntasks - dw->nblocked;
@@ -83,12 +86,12 @@ static bool dev_has_room(const struct heddle_devs *d,
 static bool dev_fill_workers(struct heddle_devs *d)
 {
     heddle_ctx *ctx = d->ctx;
-    bool did = false;
+    bool did = heddle_ahead_begin_direct(d);
 
     for (unsigned i = 0; i < d->nworkers; i++) {
         struct dev_worker *dw = &d->worker[i];
 
-        while (dev_has_room(d, dw) &&
+        while (heddle_dev_has_room(d, dw) &&
                heddle_load_rlx(&d->cls[dw->cls].is_lost) == 0) {
             struct heddle_sched_task *t =
                 ctx->sched->pop(ctx->sched_self, dw->id);
@@ -98,6 +101,7 @@ static bool dev_fill_workers(struct heddle_devs *d)
             heddle_dev_count_core(d, t, false);
             if (heddle_ahead_pop(d, t, dw->cls, dw->id))
                 heddle_dev_begin(d, dw, t);
+            (void)heddle_ahead_begin_direct(d);
             did = true;
         }
     }
@@ -116,15 +120,28 @@ static bool dev_progress(struct heddle_devs *d)
     return n != 0;
 }
 
-bool heddle_dev_step(struct heddle_devs *d)
+/* What is launched comes first: asking a device what it has done costs, and most
+ * of the time it has enough to do. */
+static bool dev_step_real(struct heddle_devs *d)
 {
     bool did = heddle_mem_pump(d->mem);
 
+    did = heddle_region_step(d) || did;
+    did = dev_fill_workers(d) || did;
+    if (did && ++d->nsteps % DEV_LOOKS != 0)
+        return true;
     did = dev_progress(d) || did;
-    if (!d->is_virtual) {
-        did = heddle_region_step(d) || did;
-        did = heddle_ahead_step(d) || did;
-    }
+    return heddle_ahead_step(d) || did;
+}
+
+bool heddle_dev_step(struct heddle_devs *d)
+{
+    bool did;
+
+    if (!d->is_virtual)
+        return dev_step_real(d);
+    did = heddle_mem_pump(d->mem);
+    did = dev_progress(d) || did;
     return dev_fill_workers(d) || did;
 }
 

@@ -40,8 +40,11 @@ struct dev_graph {
     void *graph;
     bool is_busy;
     bool is_dead;  /* its region is gone */
-    uint32_t nptr; /* operands, and where they were when it was made */
-    void **ptr;
+    uint32_t nptr; /* operands when it was made */
+    struct made_op {
+        void *ptr;
+        uint32_t unit; /* its number: another has other strides */
+    } * op;
     size_t arg_bytes;
     unsigned char *arg;
 };
@@ -268,9 +271,16 @@ static void graph_free(struct heddle_devs *d, struct dev_graph *m)
 
     if (m->graph != NULL)
         c->drv->region_free(c->dev, m->graph);
-    heddle_free(a, m->ptr, (m->nptr + (size_t)1) * sizeof(*m->ptr));
+    heddle_free(a, m->op, (m->nptr + (size_t)1) * sizeof(*m->op));
     heddle_free(a, m->arg, m->arg_bytes + 1);
     heddle_free(a, m, sizeof(*m));
+}
+
+static bool op_is_there(const struct dev_graph *m, const struct region_run *rr,
+                        uint32_t i)
+{
+    return m->op[i].ptr == heddle_mem_ptr(&rr->dt.req, i) &&
+           m->op[i].unit == rr->dt.req.op[i].unit->id;
 }
 
 /* Are the operands where they were? */
@@ -278,7 +288,7 @@ static bool graph_is_there(const struct dev_graph *m,
                            const struct region_run *rr)
 {
     for (uint32_t i = 0; i < m->nptr; i++)
-        if (m->ptr[i] != heddle_mem_ptr(&rr->dt.req, i))
+        if (!op_is_there(m, rr, i))
             return false;
     return m->graph != NULL;
 }
@@ -303,10 +313,10 @@ static struct dev_graph *graph_new(struct heddle_devs *d,
     m->cls = rr->dt.worker->cls;
     m->nptr = g->nunits;
     m->arg_bytes = g->arg_bytes;
-    m->ptr = heddle_zalloc(a, m->nptr + (size_t)1, sizeof(*m->ptr));
+    m->op = heddle_zalloc(a, m->nptr + (size_t)1, sizeof(*m->op));
     m->arg = heddle_alloc(a, m->arg_bytes + 1);
-    if (m->ptr == NULL || m->arg == NULL) {
-        heddle_free(a, m->ptr, (m->nptr + (size_t)1) * sizeof(*m->ptr));
+    if (m->op == NULL || m->arg == NULL) {
+        heddle_free(a, m->op, (m->nptr + (size_t)1) * sizeof(*m->op));
         heddle_free(a, m->arg, m->arg_bytes + 1);
         heddle_free(a, m, sizeof(*m));
         return NULL;
@@ -327,8 +337,7 @@ static struct dev_graph *graph_find(struct heddle_devs *d,
     unsigned n = 0;
 
     for (struct dev_graph *m = d->region.made; m != NULL; m = m->next) {
-        if (m->serial != rr->run->graph->serial ||
-            m->cls != rr->dt.worker->cls)
+        if (m->serial != rr->run->graph->serial || m->cls != rr->dt.worker->cls)
             continue;
         n++;
         if (m->is_busy)
@@ -405,13 +414,13 @@ static uint64_t *graph_changes(struct heddle_devs *d,
     for (size_t i = 0; i < g->ntasks && bit != NULL; i++) {
         const struct graph_task *t = &g->task[i];
         const size_t arg = (size_t)t->arg * 16;
-        bool is_same = memcmp(m->arg + arg, rr->run->arg + arg,
-                              g->cold[i].arg_bytes) == 0;
+        bool is_same =
+            memcmp(m->arg + arg, rr->run->arg + arg, g->cold[i].arg_bytes) == 0;
 
         for (uint32_t k = 0; k < (t->info & GRAPH_NOPS) && is_same; k++) {
             const uint32_t a = g->rec[t->op + k].index;
 
-            is_same = m->ptr[a] == heddle_mem_ptr(&rr->dt.req, a);
+            is_same = op_is_there(m, rr, a);
         }
         if (!is_same)
             bit[i / 64] |= UINT64_C(1) << (i % 64);
@@ -444,7 +453,8 @@ static heddle_status graph_make(struct heddle_devs *d, struct region_run *rr)
     if (st != HEDDLE_OK)
         return st;
     for (uint32_t i = 0; i < m->nptr; i++)
-        m->ptr[i] = heddle_mem_ptr(&rr->dt.req, i);
+        m->op[i] = (struct made_op){.ptr = heddle_mem_ptr(&rr->dt.req, i),
+                                    .unit = rr->dt.req.op[i].unit->id};
     memcpy(m->arg, rr->run->arg, m->arg_bytes);
     return HEDDLE_OK;
 }
@@ -466,8 +476,8 @@ static void region_trace(struct region_run *rr)
         begin = end = heddle_dev_now_ns(ctx->dev);
     heddle_trace_task(lane, rr->run->first_id, k->id, 0,
                       (uint8_t)(HEDDLE_LOG_OK | HEDDLE_LOG_REPLAYED),
-                      heddle_clock_to_ticks(&ctx->clock, begin),
-                      heddle_clock_to_ticks(&ctx->clock, end), 0);
+                      heddle_clock_to_ticks(&ctx->dev->clock, begin),
+                      heddle_clock_to_ticks(&ctx->dev->clock, end), 0);
 }
 
 static void region_done(struct heddle_op *op, heddle_status st)

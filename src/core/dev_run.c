@@ -202,8 +202,8 @@ static void dev_trace(struct dev_task *dt, heddle_status st)
         lane, dt->x.id, dt->x.kinfo->id, (uint8_t)dt->variant,
         (uint8_t)((unsigned)log |
                   (dt->x.node != NULL ? HEDDLE_LOG_REPLAYED : 0u)),
-        heddle_clock_to_ticks(&ctx->clock, begin),
-        heddle_clock_to_ticks(&ctx->clock, end), 0);
+        heddle_clock_to_ticks(&ctx->dev->clock, begin),
+        heddle_clock_to_ticks(&ctx->dev->clock, end), 0);
 }
 
 static void dev_partials(struct dev_task *dt)

@@ -34,6 +34,7 @@
 
 #define FEW       32 /* nodes that are compared with each other */
 #define STEP_PART 4  /* steps for no more than 1 / STEP_PART of the launches */
+#define MISSES    4  /* before a new graph is made, to be sure */
 
 /* What was captured. */
 struct made {
@@ -50,6 +51,7 @@ struct cuda_graph {
     struct made now;     /* and compared with this; no graph: never */
     bool is_sure;        /* (4) */
     bool is_mixed;       /* some of the steps were done, others not */
+    unsigned nmissed;    /* times that steps would have done, but for is_sure */
 };
 
 /* A last node of a launch. */
@@ -434,16 +436,20 @@ static heddle_status steps_set(struct heddle_dev *dev, struct cuda_graph *g,
     return HEDDLE_OK;
 }
 
+static const struct made *graph_now(const struct cuda_graph *g)
+{
+    return g->now.graph != NULL ? &g->now : &g->from;
+}
+
 /* HEDDLE_OK and not *did: all has to be captured. */
 static heddle_status steps_try(struct capture *c, struct cuda_graph *g,
                                struct made *m, bool *did)
 {
-    const struct made *now = g->now.graph != NULL ? &g->now : &g->from;
+    const struct made *now = graph_now(g);
     const struct heddle_region *r = c->r;
     heddle_status st;
     unsigned i;
 
-    *did = false;
     st = capture_run(c, capture_changed, &m->graph);
     if (st == HEDDLE_OK && !c->is_odd &&
         has_nodes(c->dev, m->graph, c->nnodes)) {
@@ -467,6 +473,9 @@ static heddle_status steps(struct heddle_dev *dev, heddle_cu_stream stream,
     struct made m;
     heddle_status st;
 
+    *did = next_changed(r, 0) == r->n;
+    if (*did)
+        return HEDDLE_OK;
     HEDDLE_TRY(made_init(dev, &m, r->n));
     c.node = m.node;
     st = steps_try(&c, g, &m, did);
@@ -479,15 +488,14 @@ static bool are_steps_worth(const struct heddle_dev *dev,
                             const struct heddle_region *r,
                             const struct cuda_graph *g)
 {
-    const struct made *now = g->now.graph != NULL ? &g->now : &g->from;
+    const struct made *now = graph_now(g);
     unsigned n = 0, i;
 
-    if (g->exec == NULL || r->changed == NULL || !has_steps(&dev->api) ||
-        !g->is_sure || g->is_mixed || r->n != g->from.n)
+    if (g->exec == NULL || r->changed == NULL || r->n != now->n ||
+        !has_steps(&dev->api))
         return false;
     for (i = next_changed(r, 0); i < r->n; i = next_changed(r, i + 1))
-        if (++n > r->n / STEP_PART + 1 || g->from.node[i] == NULL ||
-            now->node[i] == NULL)
+        if (++n > r->n / STEP_PART + 1 || now->node[i] == NULL)
             return false;
     return true;
 }
@@ -496,14 +504,14 @@ static bool are_steps_worth(const struct heddle_dev *dev,
 
 /* Takes `m` over when HEDDLE_OK. */
 static heddle_status graph_set(struct heddle_dev *dev, struct cuda_graph *g,
-                               const struct made *m)
+                               const struct made *m, bool is_new)
 {
     const struct heddle_cuda_api *api = &dev->api;
     heddle_cu_exec exec = NULL;
     heddle_cu_update update;
     heddle_cu_result err;
 
-    if (g->exec != NULL && api->cuGraphExecUpdate_v2 != NULL) {
+    if (g->exec != NULL && !is_new && api->cuGraphExecUpdate_v2 != NULL) {
         memset(&update, 0, sizeof(update));
         err = api->cuGraphExecUpdate_v2(g->exec, m->graph, &update);
         if (err == 0) {
@@ -531,7 +539,7 @@ static heddle_status graph_set(struct heddle_dev *dev, struct cuda_graph *g,
 
 static heddle_status graph_make(struct heddle_dev *dev, heddle_cu_stream stream,
                                 const struct heddle_region *r,
-                                struct cuda_graph *g)
+                                struct cuda_graph *g, bool is_new)
 {
     const struct heddle_allocator *a = dev->env.alloc;
     const size_t bytes = ((size_t)r->n + 1) * sizeof(uint32_t);
@@ -549,7 +557,7 @@ static heddle_status graph_make(struct heddle_dev *dev, heddle_cu_stream stream,
     }
     if (st == HEDDLE_OK) {
         made_check(&c, &m);
-        st = graph_set(dev, g, &m);
+        st = graph_set(dev, g, &m, is_new);
     }
     if (st != HEDDLE_OK)
         made_fini(dev, &m);
@@ -565,13 +573,17 @@ static heddle_status graph_update(struct heddle_dev *dev,
                                   const struct heddle_region *r,
                                   struct cuda_graph *g)
 {
-    bool did = false;
+    bool did = false, is_new = false;
     heddle_status st = HEDDLE_OK;
 
-    if (are_steps_worth(dev, r, g))
-        st = steps(dev, stream, r, g, &did);
+    if (are_steps_worth(dev, r, g)) {
+        if (g->is_sure)
+            st = steps(dev, stream, r, g, &did);
+        else
+            is_new = ++g->nmissed % MISSES == 0;
+    }
     if (st == HEDDLE_OK && !did)
-        st = graph_make(dev, stream, r, g);
+        st = graph_make(dev, stream, r, g, is_new);
     if (st != HEDDLE_OK && g->is_mixed) {
         dev->api.cuGraphExecDestroy(g->exec);
         g->exec = NULL;
@@ -596,7 +608,7 @@ heddle_status heddle_cuda_region(struct heddle_dev *dev,
     g = heddle_zalloc(dev->env.alloc, 1, sizeof(*g));
     if (g == NULL)
         return HEDDLE_ENOMEM;
-    st = graph_make(dev, q->stream, r, g);
+    st = graph_make(dev, q->stream, r, g, true);
     if (st != HEDDLE_OK)
         heddle_free(dev->env.alloc, g, sizeof(*g));
     else

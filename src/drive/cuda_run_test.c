@@ -499,7 +499,8 @@ static heddle_status life(void)
     const struct heddle_drive_env env = test_env(NULL);
     const struct heddle_runs small = dense(64), large = dense(MIB);
     struct region u = {.fails_at = 16};
-    const struct heddle_region r = {
+    const uint64_t changed = 1;
+    struct heddle_region r = {
         .n = 2, .put = region_put, .user = &u, .first = first, .pred = pred};
     struct heddle_dev *dev = NULL;
     unsigned char *host = host_new(MIB, 1), *back = host_new(MIB, 2);
@@ -530,6 +531,10 @@ static heddle_status life(void)
     STEP(launch(&u.job[1], false, &e[n]));
     if (st == HEDDLE_OK)
         st = drv->region(dev, &r, 1, &graph);
+    u.job[0].arg = 4;
+    r.changed = &changed;
+    if (st == HEDDLE_OK)
+        st = drv->region(dev, &r, 1, &graph);
     STEP(drv->replay(dev, graph, 1, &e[n].op));
     if (st == HEDDLE_OK)
         st = drv->order(dev, HEDDLE_CUDA_STREAMS, &e[n - 1].op);
@@ -546,7 +551,7 @@ static heddle_status life(void)
     }
     drv->unpin(dev, host, MIB);
     if (st == HEDDLE_OK) {
-        CHECK_EQ(back[0], 6);
+        CHECK_EQ(back[0], 8);
         CHECK_EQ(memcmp(back + 64, host + 64, MIB - 64), 0);
     } else if (st != HEDDLE_ENOMEM) {
         CHECK(drv->error(dev)[0] != '\0');

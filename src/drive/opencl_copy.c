@@ -59,10 +59,11 @@ static void copy_settle(struct heddle_opencl_flight *f)
     dev->nstaged--;
 }
 
+/* Some implementations read the host's memory when a copy is given to them. */
 static void copy_settle_overlaps(struct heddle_dev *dev,
-                                 const struct heddle_copy *c, bool is_staged)
+                                 const struct heddle_copy *c)
 {
-    const bool gathers = is_staged && c->kind == HEDDLE_COPY_IN;
+    const bool gathers = c->kind == HEDDLE_COPY_IN;
     const char *from = c->host;
     const char *to = from + heddle_runs_span(&c->runs);
 
@@ -153,7 +154,7 @@ static heddle_status copy_give(struct heddle_opencl_flight *f,
     const bool is_staged = r.ndim != 0 && !copy_is_box(&r);
     cl_int err;
 
-    copy_settle_overlaps(dev, c, is_staged);
+    copy_settle_overlaps(dev, c);
     if (is_staged)
         HEDDLE_TRY(copy_stage(f, c));
     f->given_ns = heddle_opencl_now(dev);

@@ -47,6 +47,11 @@ static struct heddle_sched_task *heft_pop(void *self, unsigned worker)
     return heddle_place_pop(self, worker);
 }
 
+static void heft_took(void *self, struct heddle_sched_task *t, unsigned worker)
+{
+    heddle_place_took(self, t, worker);
+}
+
 static void heft_ended(void *self, const struct heddle_sched_task *t,
                        unsigned worker, double ns)
 {
@@ -87,6 +92,7 @@ const struct heddle_sched_ops heddle_sched_heft = {
     .pop = heft_pop,
     .knows_classes = true,
     .submitted = heft_submitted,
+    .took = heft_took,
     .ended = heft_ended,
     .order = heft_order,
     .lost = heft_lost,

@@ -376,6 +376,22 @@ static void place_settle(struct heddle_place *p, double now)
     }
 }
 
+void heddle_place_took(struct heddle_place *p, struct heddle_sched_task *t,
+                       unsigned worker)
+{
+    const double now = (double)p->win.copy.view->now_ns(p->win.copy.view_self);
+    struct heddle_win_rec *r;
+
+    heddle_spin_lock(&p->win.lock);
+    r = heddle_win_rec(&p->win, t);
+    heddle_win_popped(
+        &p->win, r, worker, now,
+        r != NULL
+            ? heddle_win_sort_ns(&p->win, r->sort, p->win.copy.class_of[worker])
+            : 0);
+    heddle_spin_unlock(&p->win.lock);
+}
+
 void heddle_place_ended(struct heddle_place *p,
                         const struct heddle_sched_task *t, unsigned worker,
                         double ns)

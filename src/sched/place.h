@@ -45,6 +45,8 @@ void heddle_place_fini(struct heddle_place *p);
 void heddle_place_push(struct heddle_place *p, struct heddle_sched_task *t);
 struct heddle_sched_task *heddle_place_pop(struct heddle_place *p,
                                            unsigned worker);
+void heddle_place_took(struct heddle_place *p, struct heddle_sched_task *t,
+                       unsigned worker);
 void heddle_place_ended(struct heddle_place *p,
                         const struct heddle_sched_task *t, unsigned worker,
                         double ns);

@@ -35,6 +35,7 @@ enum {
     PLAN_WAIT = 512,   /* ends after which unknown costs are no excuse */
     PLAN_EXTRA = 6,    /* trials when the costs have changed ... */
     PLAN_EXTRAS = 8,   /* ... so many times */
+    PLAN_WIDE = 2,     /* times the longest path: then no path matters */
 };
 
 struct plan {
@@ -266,6 +267,38 @@ static bool plan_has_choice(const struct heddle_plan *q)
     return false;
 }
 
+/* Does some type have so much to do that no path through the window matters? */
+static bool plan_is_wide(const struct plan *p)
+{
+    const struct heddle_plan *q = &p->plan;
+    double area[HEDDLE_PLAN_TYPES] = {0};
+
+    for (uint32_t i = 0; i < q->ntasks; i++)
+        for (unsigned r = 0; r < q->ntypes; r++)
+            if (q->ns[q->sort[i]][r] < INFINITY)
+                area[r] += q->ns[q->sort[i]][r];
+    for (unsigned r = 0; r < q->ntypes; r++)
+        if (q->nworkers[r] != 0 &&
+            area[r] / q->nworkers[r] >= PLAN_WIDE * p->place.win.top)
+            return true;
+    return false;
+}
+
+/* Then they run in the order of submission: whoever wrote the program had a reason
+ * for it, and data that are used together stay together. */
+static void plan_flatten(struct plan *p)
+{
+    struct heddle_win *w = &p->place.win;
+
+    for (uint32_t i = 0; i < p->plan.ntasks; i++) {
+        const struct heddle_sched_task t = {.aux = p->aux[i]};
+        struct heddle_win_rec *r = heddle_win_rec(w, &t);
+
+        if (!r->is_out)
+            r->rank = w->top;
+    }
+}
+
 /* Locked: those that are still waiting get what was planned. */
 static void plan_apply(struct plan *p)
 {
@@ -299,6 +332,10 @@ static void plan_now(struct plan *p, double now, unsigned trials)
     p->is_due = false;
     plan_copy(p, now);
     if (!plan_has_choice(&p->plan)) {
+        if (plan_is_wide(p)) {
+            plan_flatten(p);
+            heddle_place_again(&p->place, now);
+        }
         p->is_planning = false;
         return;
     }
@@ -387,6 +424,11 @@ static bool plan_is_off(const struct plan *p)
     return false;
 }
 
+static void plan_took(void *self, struct heddle_sched_task *t, unsigned worker)
+{
+    heddle_place_took(self, t, worker);
+}
+
 static void plan_ended(void *self, const struct heddle_sched_task *t,
                        unsigned worker, double ns)
 {
@@ -452,6 +494,7 @@ const struct heddle_sched_ops heddle_sched_plan = {
     .pop = plan_pop,
     .knows_classes = true,
     .submitted = plan_submitted,
+    .took = plan_took,
     .ended = plan_ended,
     .order = plan_order,
     .lost = plan_lost,

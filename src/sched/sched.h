@@ -144,6 +144,10 @@ struct heddle_sched_ops {
     void (*ended)(void *self, const struct heddle_sched_task *t,
                   unsigned worker, double ns);
 
+    /* Optional. A task that was not pushed goes to `worker` all the same: it runs
+     * right behind one that is there. ended() follows. */
+    void (*took)(void *self, struct heddle_sched_task *t, unsigned worker);
+
     /* Optional. A task that was submitted and has not ended: tasks will run about
      * in the growing order of this number. For what to keep in memory. NAN: no
      * idea. *type_out: the type of class it will run on; -1: open. */

@@ -383,7 +383,7 @@ double heddle_win_order(struct heddle_win *w, const struct heddle_sched_task *t,
     r = heddle_win_rec(w, t);
     *type_out = -1;
     if (r != NULL && r->seq != 0) {
-        order = -r->rank - 1e15 * t->prio;
+        order = -r->rank - 1e15 * t->prio + 1e-6 * (double)r->seq;
         if (r->cls >= 0) /* queued for a class */
             *type_out = (int)w->copy.cls[r->cls].type;
     }

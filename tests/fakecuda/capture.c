@@ -402,6 +402,18 @@ CU(cuStreamGetCaptureInfo_v3, CUstream h, unsigned *status_out,
                                      ndeps_out);
 }
 
+/* Is one of them named twice? */
+static bool has_twins(const CUgraphNode *v, size_t n)
+{
+    struct fc_node_set set;
+    size_t left;
+
+    fc_set_init(&set, v, n);
+    left = set.n;
+    fc_set_fini(&set);
+    return left != n;
+}
+
 CU(cuStreamUpdateCaptureDependencies, CUstream h, CUgraphNode *deps, size_t n,
    unsigned flags)
 {
@@ -424,6 +436,8 @@ CU(cuStreamUpdateCaptureDependencies, CUstream h, CUgraphNode *deps, size_t n,
     for (size_t i = 0; r == FC_OK && i < n; i++)
         if (deps[i] == NULL || deps[i]->graph != c->graph)
             r = FC_EVALUE;
+    if (r == FC_OK && has_twins(deps, n))
+        r = FC_EVALUE;
     if (r == FC_OK) {
         struct fc_node_set set = {0}; /* deps may be the old set itself */
 

@@ -178,9 +178,11 @@ CU(cuGraphGetNodes, CUgraph g, CUgraphNode *nodes, size_t *n_inout)
 
 CU(cuGraphNodeGetType, CUgraphNode node, unsigned *type_out)
 {
-    static const unsigned types[] = {
-        [FC_WORK_KERNEL] = 0, [FC_WORK_COPY] = 1, [FC_WORK_FILL] = 2,
-        [FC_WORK_CALL] = 3,   [FC_WORK_EMPTY] = 5};
+    static const unsigned types[] = {[FC_WORK_KERNEL] = 0,
+                                     [FC_WORK_COPY] = 1,
+                                     [FC_WORK_FILL] = 2,
+                                     [FC_WORK_CALL] = 3,
+                                     [FC_WORK_EMPTY] = 5};
     CUcontext ctx;
     const CUresult r = fc_enter(&ctx);
 
