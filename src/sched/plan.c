@@ -50,8 +50,9 @@ struct plan {
     uint32_t capcopy;
     struct heddle_win_sort *like[HEDDLE_PLAN_SORTS]; /* of the last plan */
     uint32_t epoch;                                  /* plans so far */
-    uint32_t nends;
-    uint32_t version; /* of the costs when they were found unknown */
+    _Atomic uint32_t nends;
+    _Atomic uint32_t hint; /* a pop should look whether to plan */
+    uint32_t version;      /* of the costs when they were found unknown */
     unsigned nextras;
 };
 
@@ -105,6 +106,15 @@ static void plan_make_room(struct plan *p, uint32_t ntasks, uint32_t nedges)
     }
 }
 
+/* Locked: has enough happened since the last plan? See plan_maybe(). */
+static void plan_hint(struct plan *p)
+{
+    const struct heddle_win *w = &p->place.win;
+    const bool is_worth = p->is_due || 2 * (w->seq - p->planned) >= w->nlive;
+
+    heddle_store_rlx(&p->hint, is_worth ? 1u : 0u); /* a hint */
+}
+
 static void plan_submitted(void *self, struct heddle_sched_task *t,
                            struct heddle_sched_task *const *pred,
                            unsigned npred)
@@ -113,6 +123,7 @@ static void plan_submitted(void *self, struct heddle_sched_task *t,
     struct heddle_win *w = &p->place.win;
     struct heddle_win_rec *r = heddle_win_submitted(w, t, pred, npred);
 
+    plan_hint(p);
     if (r != NULL) {
         p->credit += PLAN_CREDIT;
         if (w->nlive > p->capcopy && !p->is_planning) {
@@ -357,7 +368,7 @@ static bool plan_knows(struct plan *p)
     const struct heddle_win *w = &p->place.win;
     size_t n = 0, nknown = 0;
 
-    if (p->nends >= PLAN_WAIT)
+    if (heddle_load_rlx(&p->nends) >= PLAN_WAIT)
         return true;
     if (p->version == w->version)
         return false; /* nothing has changed since */
@@ -390,16 +401,24 @@ static void plan_maybe(struct plan *p, double now)
         plan_now(p, now, (unsigned)(trials < most ? trials : most));
 }
 
+/* Not locked: about. A plan may come one pop late. */
+static bool plan_is_worth(const struct plan *p)
+{
+    return heddle_load_rlx(&p->hint) != 0;
+}
+
 static struct heddle_sched_task *plan_pop(void *self, unsigned worker)
 {
     struct plan *p = self;
     struct heddle_win *w = &p->place.win;
 
-    if (w->env != NULL && heddle_load_rlx(&w->nqueued) != 0) {
+    if (w->env != NULL && heddle_load_rlx(&w->nqueued) != 0 &&
+        plan_is_worth(p)) {
         const double now = (double)w->copy.view->now_ns(w->copy.view_self);
 
         heddle_spin_lock(&w->lock);
         plan_maybe(p, now);
+        plan_hint(p);
         heddle_spin_unlock(&w->lock);
     }
     return heddle_place_pop(&p->place, worker);
@@ -435,13 +454,15 @@ static void plan_ended(void *self, const struct heddle_sched_task *t,
     struct plan *p = self;
 
     heddle_place_ended(&p->place, t, worker, ns);
+    if (heddle_add_rlx(&p->nends, 1u) % 32 != 31)
+        return;
     heddle_spin_lock(&p->place.win.lock);
-    if (++p->nends % 32 == 0 && !p->is_planning && !p->is_due &&
-        plan_is_off(p)) {
+    if (!p->is_planning && !p->is_due && plan_is_off(p)) {
         p->is_due = true;
         if (p->nextras++ < PLAN_EXTRAS)
             p->credit += PLAN_EXTRA * p->place.win.nlive;
     }
+    plan_hint(p);
     heddle_spin_unlock(&p->place.win.lock);
 }
 
@@ -453,6 +474,7 @@ static struct heddle_sched_task *plan_lost(void *self, unsigned cls)
     heddle_spin_lock(&p->place.win.lock);
     p->is_due = true;
     p->credit += 6 * p->place.win.nlive;
+    plan_hint(p);
     heddle_spin_unlock(&p->place.win.lock);
     return out;
 }
