@@ -155,8 +155,8 @@ struct region {
     struct heddle_spin lock;
     struct region_run *first, *last; /* for the driver */
     struct dev_graph *made;          /* changed by the driver */
-    bool has_dead;
-    unsigned turn; /* the driver's */
+    _Atomic uint32_t has_dead;       /* set under the lock */
+    unsigned turn;                   /* the driver's */
 };
 
 /* Tasks of one shape that may run on these classes only. */

@@ -389,20 +389,20 @@ void heddle_ahead_landed(struct dev_task *dt)
 bool heddle_ahead_step(struct heddle_devs *d)
 {
     struct ahead *a = &d->ahead;
+    struct dev_ahead *r, *next;
     bool did = false;
 
     for (struct dev_task *dt = a->flying; dt != NULL; dt = dt->fly_next)
         did = ahead_take(d, dt) || did;
-    if (a->waiting != NULL) {
-        struct dev_ahead *r, *next;
-
-        heddle_spin_lock(&a->lock);
-        for (r = a->waiting; r != NULL; r = next) {
-            next = r->next;
-            did = ahead_consider(d, r) || did;
+    heddle_spin_lock(&a->lock);
+    for (r = a->waiting; r != NULL; r = next) {
+        next = r->next;
+        if (ahead_consider(d, r)) { /* the lock was let go */
+            next = a->waiting;
+            did = true;
         }
-        heddle_spin_unlock(&a->lock);
     }
+    heddle_spin_unlock(&a->lock);
     while (a->freed != NULL) {
         struct dev_task *dt = a->freed;
 

@@ -574,10 +574,11 @@ static void graphs_sweep(struct heddle_devs *d)
     struct dev_graph **at = &d->region.made, *m, *dead = NULL;
 
     heddle_spin_lock(&d->region.lock);
-    d->region.has_dead = false;
+    heddle_store_rlx(&d->region.has_dead, 0u);
     while ((m = *at) != NULL) {
         if (!m->is_dead || m->is_busy) {
-            d->region.has_dead = d->region.has_dead || m->is_dead;
+            if (m->is_dead)
+                heddle_store_rlx(&d->region.has_dead, 1u);
             at = &m->next;
             continue;
         }
@@ -604,7 +605,7 @@ bool heddle_region_step(struct heddle_devs *d)
         region_begin(d, rr);
         did = true;
     }
-    if (d->region.has_dead)
+    if (heddle_load_rlx(&d->region.has_dead) != 0)
         graphs_sweep(d);
     return did;
 }
@@ -617,8 +618,10 @@ void heddle_region_forget(heddle_ctx *ctx, uint64_t serial)
         return;
     heddle_spin_lock(&d->region.lock);
     for (struct dev_graph *m = d->region.made; m != NULL; m = m->next)
-        if (m->serial == serial)
-            d->region.has_dead = m->is_dead = true;
+        if (m->serial == serial) {
+            m->is_dead = true;
+            heddle_store_rlx(&d->region.has_dead, 1u);
+        }
     heddle_spin_unlock(&d->region.lock);
 }
 
