@@ -93,6 +93,7 @@ struct dev_task {
         struct heddle_op op; /* first */
         struct dev_task *owner;
         unsigned tries;
+        void *back; /* where it comes back to, until the task is sure to end */
     } raw[HEDDLE_KERNEL_OPERANDS];
     heddle_status raw_status;
     bool is_out;          /* they are on their way back */

@@ -84,9 +84,8 @@ bool heddle_dev_wants_cores(const heddle_ctx *ctx)
 void heddle_dev_count_core(struct heddle_devs *d, struct heddle_sched_task *t,
                            bool goes)
 {
-    const struct heddle_kinfo *k = heddle_is_node(t)
-                                       ? heddle_node_kinfo(t)
-                                       : heddle_task_cell(t)->kinfo;
+    const struct heddle_kinfo *k =
+        heddle_is_node(t) ? heddle_node_kinfo(t) : heddle_task_cell(t)->kinfo;
 
     if (!k->has_core)
         return;

@@ -378,7 +378,7 @@ static heddle_status raw_copy(struct dev_task *dt, unsigned i)
     const struct heddle_copy copy = {
         .kind = dt->is_out ? HEDDLE_COPY_OUT : HEDDLE_COPY_IN,
         .ptr = dt->s.ptr[i],
-        .host = dt->s.partial[i]->mem,
+        .host = dt->is_out ? dt->raw[i].back : dt->s.partial[i]->mem,
         .runs = {.run_bytes = dt->x.op[i]->bytes, .nruns = 1}};
 
     dt->raw[i].op = (struct heddle_op){.done = raw_done};
@@ -388,10 +388,32 @@ static heddle_status raw_copy(struct dev_task *dt, unsigned i)
 
 static void dev_launch(struct dev_task *dt);
 
+/* Partial results are back. When the device is gone, or one of them did not come,
+ * the task runs again: then they must be what they were before it. */
+static void raw_settle(struct dev_task *dt)
+{
+    struct heddle_devs *d = dt->ctx->dev;
+    const bool counts = dt->raw_status == HEDDLE_OK &&
+                        heddle_load_rlx(&d->cls[dt->worker->cls].is_lost) == 0;
+
+    for (unsigned i = 0; i < dt->x.nops; i++) {
+        const size_t bytes = dt->x.op[i]->bytes;
+
+        if (dt->s.partial[i] == NULL || dt->raw[i].back == NULL)
+            continue;
+        if (counts)
+            memcpy(dt->s.partial[i]->mem, dt->raw[i].back, bytes);
+        heddle_free(&dt->ctx->alloc, dt->raw[i].back, bytes);
+        dt->raw[i].back = NULL;
+    }
+}
+
 static void raw_end(struct dev_task *dt)
 {
     if (dt->nraw != 0)
         return;
+    if (dt->is_out)
+        raw_settle(dt);
     if (dt->is_out || dt->raw_status != HEDDLE_OK)
         dev_end(dt, dt->raw_status);
     else
@@ -422,8 +444,13 @@ static void raw_start(struct dev_task *dt, bool is_out)
     for (unsigned i = 0; i < dt->x.nops && dt->raw_status == HEDDLE_OK; i++)
         if (dt->s.partial[i] != NULL) {
             dt->raw[i].tries = 0;
+            dt->raw[i].back =
+                is_out ? heddle_alloc(&dt->ctx->alloc, dt->x.op[i]->bytes)
+                       : NULL;
             dt->nraw++;
-            dt->raw_status = raw_copy(dt, i);
+            dt->raw_status = is_out && dt->raw[i].back == NULL
+                                 ? HEDDLE_ENOMEM
+                                 : raw_copy(dt, i);
             if (dt->raw_status != HEDDLE_OK)
                 dt->nraw--;
         }

@@ -415,7 +415,8 @@ TEST(a_lost_device)
     struct heddle_dev *dev;
     struct end flying[3], e = end_make();
     struct job j = {.entry = "twice", .times = 1, .n = 1};
-    static uint32_t v = 1; /* nobody waits for a lost device: it may read late */
+    static uint32_t v =
+        1; /* nobody waits for a lost device: it may read late */
     void *ptr, *k;
 
     faulty_init(&f, 0);

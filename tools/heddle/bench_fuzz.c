@@ -69,7 +69,7 @@ void fuzz_arena_fini(struct fuzz_arena *a)
 struct fuzz_opts {
     uint64_t seeds, first, tasks, limit_s;
     const char *devices, *without;
-    bool has_faults, prints, keeps_going;
+    bool has_faults, may_lose, prints, keeps_going;
 };
 
 struct fuzz_total {
@@ -103,9 +103,10 @@ static void print_repeat(const struct fuzz *f, uint64_t seed)
 {
     fprintf(f->c->err,
             "to repeat: %s bench fuzz --first %" PRIu64
-            " --seeds 1 --devices %s%s%s%s\n",
+            " --seeds 1 --devices %s%s%s%s%s\n",
             f->c->prog, seed, heddle_fuzz_devices[device_of(f, seed)],
             f->o.has_faults ? " --faults" : "",
+            f->o.may_lose ? " --may-lose" : "",
             f->o.without != NULL ? " --without " : "",
             f->o.without != NULL ? f->o.without : "");
 }
@@ -323,6 +324,7 @@ static int fuzz_begin(struct fuzz *f)
     f->setup.folder = f->folder;
     f->setup.tasks = f->o.tasks;
     f->setup.has_faults = f->o.has_faults;
+    f->setup.may_lose = f->o.may_lose;
     f->setup.prints = f->o.prints;
     f->setup.err = f->c->err;
     if (!fuzz_find_scheds(&f->setup))
@@ -357,6 +359,7 @@ static int fuzz_run(struct cli *c, int argc, char **argv)
         {"--devices", CLI_STRING, &f.o.devices, 0, 0},
         {"--without", CLI_STRING, &f.o.without, 0, 0},
         {"--faults", CLI_FLAG, &f.o.has_faults, 0, 0},
+        {"--may-lose", CLI_FLAG, &f.o.may_lose, 0, 0},
         {"--print", CLI_FLAG, &f.o.prints, 0, 0},
         {"--all", CLI_FLAG, &f.o.keeps_going, 0, 0},
         {NULL, CLI_FLAG, NULL, 0, 0}};
@@ -391,9 +394,9 @@ const struct heddle_cmd heddle_bench_fuzz = {
     .usage =
         "heddle bench fuzz [--seeds N] [--first S] [--devices LIST] "
         "[--faults]\n"
-        "    [--tasks N] [--without PARTS] [--limit SECONDS] [--all] "
-        "[--print]\n"
-        "    [--json]\n"
+        "    [--may-lose] [--tasks N] [--without PARTS] [--limit SECONDS] "
+        "[--all]\n"
+        "    [--print] [--json]\n"
         "\n"
         "Runs N random programs (default 100), one per seed from S on, and "
         "the\n"
@@ -405,7 +408,9 @@ const struct heddle_cmd heddle_bench_fuzz = {
         "  cuda    the cores and GPUs\n"
         "and the seed chooses (default cpu,sim). --faults lets kernels, "
         "copies\n"
-        "and devices fail. --tasks cuts each program after so many tasks,\n"
+        "and devices fail; with --may-lose a device may go by itself. --tasks "
+        "cuts\n"
+        "each program after so many tasks,\n"
         "--without leaves parts out (reduce, commute, scratch, views, advice,\n"
         "pins, nesting, graphs, events, retries, acquire, unref, alias, "
         "late,\n"

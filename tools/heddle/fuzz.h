@@ -286,6 +286,7 @@ struct fuzz_setup {
     uint64_t tasks;   /* cut the program after so many; 0: do not */
     unsigned without; /* enum fuzz_part */
     bool has_faults;
+    bool may_lose; /* devices go without being told to */
     bool prints;
     const char *folder;             /* for machine files and disks */
     const char *sched[FUZZ_SCHEDS]; /* those that know classes */

@@ -362,8 +362,12 @@ static void live_facts(struct fuzz_run *r)
 
     /* Without a wait the rest of the program is still to come. */
     r->is_lost = r->prog->config.has_loss && !r->prog->config.ends_with_wait;
-    for (unsigned i = 0; heddle_ctx_get_class(r->ctx, i, &c) == HEDDLE_OK; i++)
+    for (unsigned i = 0; heddle_ctx_get_class(r->ctx, i, &c) == HEDDLE_OK;
+         i++) {
         r->is_lost = r->is_lost || c.is_lost;
+        if (c.is_lost && !r->prog->config.has_loss)
+            fuzz_wrong(r, "device %s was lost for no reason", c.name);
+    }
     if (heddle_ctx_get_stats(r->ctx, &s) == HEDDLE_OK) {
         r->evictions = s.evictions;
         r->copied = s.copied_bytes;

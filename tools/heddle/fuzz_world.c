@@ -141,6 +141,8 @@ void fuzz_world(struct fuzz_prog *p, const struct fuzz_setup *s,
     memset(c, 0, sizeof(*c));
     c->device = device;
     c->has_faults = s->has_faults && fuzz_chance(p, 75);
+    c->has_loss = s->may_lose;
+    c->has_faults = c->has_faults || s->may_lose;
     c->helps = fuzz_chance(p, 70);
     c->nworkers = 1 + (unsigned)fuzz_below(p, 4);
     c->nnodes = 1;
@@ -259,12 +261,11 @@ static void world_faults(struct fuzz_prog *p)
 
 void fuzz_world_sizes(struct fuzz_prog *p, const struct fuzz_setup *s)
 {
-    (void)s;
     if (p->config.device == FUZZ_DISK)
         sizes_host(p);
     else if (p->config.ngpus > 0)
         sizes_device(p);
-    if (!p->config.has_faults)
+    if (!p->config.has_faults || !s->has_faults)
         return;
     if (p->config.device == FUZZ_SIM)
         world_faults(p);
