@@ -425,39 +425,74 @@ static struct dev_ahead *ahead_of(struct ahead *a, struct heddle_sched_task *t)
     return ahead_is_marked(t) ? ahead_find(a, heddle_task_cell(t)) : NULL;
 }
 
-/* Where its predecessors are, if there is room; NULL: the scheduler's turn. */
-static struct dev_worker *ahead_direct_worker(struct heddle_devs *d,
-                                              struct heddle_sched_task *t)
+/* The worker whose stream a predecessor is on, else one of its class; NULL: none of
+ * them has room. */
+static struct dev_worker *direct_worker(struct heddle_devs *d,
+                                        const struct dev_ahead *r)
+{
+    struct dev_worker *dw = r->pred[0]->dt->on;
+
+    if (heddle_dev_has_room(d, dw))
+        return dw;
+    for (unsigned i = 0; i < d->nworkers; i++)
+        if (d->worker[i].cls == r->cls && heddle_dev_has_room(d, &d->worker[i]))
+            return &d->worker[i];
+    return NULL;
+}
+
+/* Looks at one of them. True: it is not on the list any more. */
+static bool direct_begin(struct heddle_devs *d, struct heddle_sched_task *t)
 {
     struct dev_worker *dw = NULL;
     struct dev_ahead *r;
+    bool is_aside = false;
 
     heddle_spin_lock(&d->ahead.lock);
     r = ahead_of(&d->ahead, t);
-    if (r != NULL && r->npred != 0 && ahead_is_supported(r))
-        dw = r->pred[0]->dt->on;
+    if (r != NULL && !ahead_is_supported(r)) {
+        r->state = ASIDE; /* the device is gone */
+        is_aside = true;
+    } else if (r != NULL) {
+        dw = direct_worker(d, r);
+    }
     heddle_spin_unlock(&d->ahead.lock);
-    return dw != NULL && heddle_dev_has_room(d, dw) ? dw : NULL;
+    if (is_aside)
+        return true;
+    if (r == NULL) { /* really ready: a task like others */
+        heddle_engine_push(d->ctx->driver, t);
+        return true;
+    }
+    if (dw == NULL)
+        return false;
+    d->ctx->sched->took(d->ctx->sched_self, t, dw->id);
+    heddle_dev_begin(d, dw, t);
+    return true;
 }
 
+/* Those that begin may put others on the list. */
 bool heddle_ahead_begin_direct(struct heddle_devs *d)
 {
     struct ahead *a = &d->ahead;
+    struct heddle_sched_task *kept = NULL, *last = NULL;
     bool did = false;
 
     while (a->direct != NULL) {
         struct heddle_sched_task *t = a->direct;
-        struct dev_worker *dw = ahead_direct_worker(d, t);
 
         a->direct = t->link[0];
-        did = true;
-        if (dw == NULL) {
-            heddle_engine_push(d->ctx->driver, t);
+        if (direct_begin(d, t)) {
+            did = true;
             continue;
         }
-        d->ctx->sched->took(d->ctx->sched_self, t, dw->id);
-        heddle_dev_begin(d, dw, t);
+        t->link[0] = NULL;
+        if (last != NULL)
+            last->link[0] = t;
+        else
+            kept = t;
+        last = t;
     }
+    a->direct = kept;
+    a->direct_last = last;
     return did;
 }
 

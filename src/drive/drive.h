@@ -157,8 +157,9 @@ struct heddle_driver {
     const char *help;        /* one line for `heddle info` */
     enum heddle_device kind; /* 0: memory only */
     bool is_slow; /* to load: looked for only when the user asks for it */
-    /* Launches queue on its streams, and order() is there: tasks are put behind
-     * others that have not ended. */
+    /* Launches queue on its streams, order() is there, and a launch whose function
+     * returned HEDDLE_OK need not be done again unless the device is lost. So tasks
+     * are put behind it before it has ended, and streams have more of them. */
     bool is_sure;
 
     /* Required. Up to `cap` devices into info; *n_out: how many there are. None is
@@ -199,8 +200,10 @@ struct heddle_driver {
     /*
      * Optional, all three or none. region() makes a graph of the launches, or, when
      * *graph_inout is not NULL, brings that one up to date: put() is called for
-     * each. When it fails, *graph_inout is what it was. replay() runs it, like a
-     * launch. A graph in flight is neither brought up to date nor freed.
+     * each, or for those alone that `changed` says. When it fails the graph is what
+     * it was, or replay() answers HEDDLE_EDECLINED until region() succeeds.
+     * replay() runs it, like a launch; once accepted it ends well, or the device is
+     * lost. A graph in flight is neither brought up to date nor freed.
      */
     heddle_status (*region)(struct heddle_dev *dev,
                             const struct heddle_region *r, unsigned stream,

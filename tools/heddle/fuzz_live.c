@@ -374,6 +374,26 @@ static void live_facts(struct fuzz_run *r)
     }
 }
 
+/* After n operations: nothing that is submitted has to wait for the program. */
+static void live_let_go(struct fuzz_run *r, unsigned n)
+{
+    struct fuzz_prog *p = r->prog;
+
+    for (unsigned i = 0; i < p->nevents; i++)
+        if (r->event[i] != NULL)
+            (void)heddle_event_complete(r->event[i], HEDDLE_OK);
+    for (unsigned i = 0; i < n; i++) {
+        const struct fuzz_op *op = &p->op[i];
+        bool is_held = op->kind == OP_ACQUIRE && op->st == HEDDLE_OK;
+
+        for (unsigned k = i + 1; k < n; k++)
+            is_held = is_held && (p->op[k].kind != OP_RELEASE ||
+                                  p->op[k].unit != op->unit);
+        if (is_held)
+            (void)heddle_handle_release(p->unit[op->unit].h);
+    }
+}
+
 bool fuzz_live(struct fuzz_run *r)
 {
     struct fuzz_prog *p = r->prog;
@@ -385,9 +405,7 @@ bool fuzz_live(struct fuzz_run *r)
     while (n < p->nops && live_op(r, &p->op[n]))
         n++;
     if (n < p->nops) { /* the rest may be told nothing about */
-        for (unsigned i = 0; i < p->nevents; i++)
-            if (r->event[i] != NULL)
-                (void)heddle_event_complete(r->event[i], HEDDLE_OK);
+        live_let_go(r, n);
         p->nops = n + 1; /* for print: the last one was refused */
     } else if (c->ends_with_wait) {
         const heddle_status st = heddle_wait(r->ctx);
