@@ -51,8 +51,9 @@ struct plan {
     struct heddle_win_sort *like[HEDDLE_PLAN_SORTS]; /* of the last plan */
     uint32_t epoch;                                  /* plans so far */
     _Atomic uint32_t nends;
-    _Atomic uint32_t hint; /* a pop should look whether to plan */
-    uint32_t version;      /* of the costs when they were found unknown */
+    _Atomic uint32_t hint;       /* a pop should look whether to plan */
+    _Atomic uint32_t has_choice; /* some task could run elsewhere */
+    uint32_t version;            /* of the costs when they were found unknown */
     unsigned nextras;
 };
 
@@ -334,19 +335,28 @@ static void plan_apply(struct plan *p)
 }
 
 /* Locked, let go while the plan is made. */
-static void plan_now(struct plan *p, double now, unsigned trials)
+static void plan_now(struct plan *p, double now, unsigned trials, bool may_plan)
 {
     struct heddle_win *w = &p->place.win;
+    const uint64_t planned = p->planned;
+    const bool is_due = p->is_due;
     bool ok;
 
     p->is_planning = true;
     p->is_due = false;
     plan_copy(p, now);
-    if (!plan_has_choice(&p->plan)) {
+    heddle_store_rlx(&p->has_choice, plan_has_choice(&p->plan) ? 1u : 0u);
+    if (heddle_load_rlx(&p->has_choice) == 0) {
         if (plan_is_wide(p)) {
             plan_flatten(p);
             heddle_place_again(&p->place, now);
         }
+        p->is_planning = false;
+        return;
+    }
+    if (!may_plan) { /* the next core does it */
+        p->planned = planned;
+        p->is_due = is_due;
         p->is_planning = false;
         return;
     }
@@ -385,7 +395,7 @@ static bool plan_knows(struct plan *p)
 }
 
 /* Locked. */
-static void plan_maybe(struct plan *p, double now)
+static void plan_maybe(struct plan *p, double now, bool may_plan)
 {
     const struct heddle_win *w = &p->place.win;
     const uint64_t nnew = w->seq - p->planned;
@@ -398,13 +408,24 @@ static void plan_maybe(struct plan *p, double now)
     trials = p->credit / w->nlive;
     most = w->nlive > PLAN_LARGE ? PLAN_TRIALS / 4 : PLAN_TRIALS;
     if (trials >= 3 && plan_knows(p))
-        plan_now(p, now, (unsigned)(trials < most ? trials : most));
+        plan_now(p, now, (unsigned)(trials < most ? trials : most), may_plan);
+}
+
+/* Whoever asks for an accelerator has to feed it: a core has the time to plan, if
+ * there is one. */
+static bool plan_may(const struct plan *p, unsigned worker)
+{
+    const struct heddle_sched_env *e = &p->place.win.copy;
+
+    return e->cls[e->class_of[worker]].kind == HEDDLE_SCHED_CORES ||
+           e->cls[0].kind != HEDDLE_SCHED_CORES;
 }
 
 /* Not locked: about. A plan may come one pop late. */
-static bool plan_is_worth(const struct plan *p)
+static bool plan_is_worth(const struct plan *p, unsigned worker)
 {
-    return heddle_load_rlx(&p->hint) != 0;
+    return heddle_load_rlx(&p->hint) != 0 &&
+           (heddle_load_rlx(&p->has_choice) == 0 || plan_may(p, worker));
 }
 
 static struct heddle_sched_task *plan_pop(void *self, unsigned worker)
@@ -413,11 +434,11 @@ static struct heddle_sched_task *plan_pop(void *self, unsigned worker)
     struct heddle_win *w = &p->place.win;
 
     if (w->env != NULL && heddle_load_rlx(&w->nqueued) != 0 &&
-        plan_is_worth(p)) {
+        plan_is_worth(p, worker)) {
         const double now = (double)w->copy.view->now_ns(w->copy.view_self);
 
         heddle_spin_lock(&w->lock);
-        plan_maybe(p, now);
+        plan_maybe(p, now, plan_may(p, worker));
         plan_hint(p);
         heddle_spin_unlock(&w->lock);
     }
