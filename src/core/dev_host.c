@@ -99,8 +99,12 @@ void heddle_dev_push(heddle_ctx *ctx, struct heddle_sched_task *t)
 {
     struct heddle_devs *d = ctx->dev;
 
-    if (heddle_dev_is_own(t) ||
+    const bool is_own = heddle_dev_is_own(t);
+
+    if (is_own ||
         (heddle_load_acq(&d->nlost) != 0 && !heddle_dev_has_home(d, t))) {
+        if (!is_own && heddle_ahead_aside(d, t))
+            return; /* not before those it waits for have ended */
         t->link[1] = NULL;
         heddle_dev_supply(d, t);
         return;

@@ -495,6 +495,11 @@ static void region_done(struct heddle_op *op, heddle_status st)
     if (st == HEDDLE_EDEV)
         heddle_dev_lose(d, dt->worker->cls);
     heddle_mem_end(d->mem, &dt->req, st);
+    for (unsigned i = 0; i < dt->req.nops;
+         i++) /* not what it was, nor should be */
+        if (st != HEDDLE_OK && st != HEDDLE_EDEV &&
+            (dt->req.op[i].mode & HEDDLE_W) != 0)
+            heddle_unit_mark(dt->req.op[i].unit, st);
     if (st != HEDDLE_OK) {
         region_refused(rr);
         return;
@@ -535,9 +540,10 @@ static void region_ready(struct heddle_mem_req *req, heddle_status st)
         return;
     if (rr->made != NULL)
         rr->made->is_busy = false;
-    heddle_mem_end(d->mem, req, st == HEDDLE_EDEV ? st : HEDDLE_EDECLINED);
+    /* First, so that it sees whose only copy goes. */
     if (st == HEDDLE_EDEV)
         heddle_dev_lose(d, dt->worker->cls);
+    heddle_mem_end(d->mem, req, HEDDLE_EDECLINED); /* nothing was touched */
     region_refused(rr);
 }
 

@@ -233,7 +233,8 @@ static int run_one(struct fuzz *f, uint64_t seed)
     st = fuzz_open(&r);
     if (st == HEDDLE_EDEV &&
         (f->prog->config.device == FUZZ_OPENCL ||
-         (f->prog->config.device == FUZZ_CUDA && f->setup.ncuda == 0))) {
+         (f->prog->config.device == FUZZ_CUDA &&
+          (f->setup.ncuda == 0 || f->o.may_lose)))) {
         heddle_store_rel(&f->began_ns, UINT64_C(0));
         f->total.skipped++;
         return 0;
