@@ -17,8 +17,11 @@
  * Lifetime: memory given by the caller stays the caller's. It must not be
  *           touched between registration and the last unref, except between
  *           acquire and release, and between heddle_wait(), which brings such
- *           data home, and the next task on them. unref returns at once: the handle goes when
- *           the tasks that use it have ended.
+ *           data home, and the next task on them. After a heddle_wait() devices
+ *           fetch such data again, since they may have been written; not those
+ *           that are pinned there (HEDDLE_PIN), which are written between acquire
+ *           and release only. unref returns at once: the handle goes when the
+ *           tasks that use it have ended.
  * Failure:  a handle or view whose writer failed is marked; a task that would
  *           read any part of it is cancelled instead. The mark goes when the
  *           same handle or view, or one that contains it, is written whole

@@ -297,6 +297,7 @@ bool heddle_dev_go_home(heddle_ctx *ctx, uint64_t deadline_ns)
         if (!heddle_ctx_help(ctx, mem_is_idle, ctx, deadline_ns))
             return false;
     }
+    heddle_mem_give_home(d->mem);
     return true;
 }
 

@@ -257,6 +257,24 @@ size_t heddle_mem_go_home(struct heddle_mem *m)
     return n;
 }
 
+void heddle_mem_give_home(struct heddle_mem *m)
+{
+    mem_lock(m);
+    for (struct heddle_where *w = m->units; w != NULL; w = w->next) {
+        uint64_t valid = where_valid(w);
+
+        if (w->unit->root->owns_memory || (valid & 1) == 0 || valid == 1 ||
+            heddle_where_is_written(w))
+            continue;
+        for (unsigned i = 1; i < m->nnodes; i++)
+            if ((w->pinned >> i & 1) == 0 &&
+                (w->at[i] == NULL || w->at[i]->pins == 0))
+                valid &= ~(UINT64_C(1) << i);
+        heddle_where_set(m, w, valid);
+    }
+    mem_unlock(m);
+}
+
 void heddle_mem_set_homing(struct heddle_mem *m, bool is_homing)
 {
     size_t n = 0;

@@ -196,6 +196,10 @@ void heddle_mem_unpin_host(struct heddle_mem *m, heddle_handle *root);
  * there yet (also counting those under way). */
 size_t heddle_mem_go_home(struct heddle_mem *m);
 
+/* The user may write his data now: copies of them elsewhere are void, but for those
+ * that he has pinned there. */
+void heddle_mem_give_home(struct heddle_mem *m);
+
 /* Somebody waits for everything (or: not any more), so that no new uses are to be
  * expected: meanwhile such data go home as soon as their last use is over. Only
  * when uses are told with heddle_mem_will_use(). */

@@ -219,6 +219,15 @@ static void run_note(struct fuzz *f, const struct fuzz_run *r)
     print_repeat(f, f->prog->seed);
 }
 
+/* May the device of the program not be there? */
+static bool is_absent(const struct fuzz *f)
+{
+    const enum fuzz_device d = f->prog->config.device;
+
+    return d == FUZZ_OPENCL ||
+           (d == FUZZ_CUDA && (f->setup.ncuda == 0 || f->o.may_lose));
+}
+
 /* Returns 0, or the exit status after a sentence. */
 static int run_one(struct fuzz *f, uint64_t seed)
 {
@@ -231,10 +240,7 @@ static int run_one(struct fuzz *f, uint64_t seed)
         return cli_fail(f->c, "no memory for a program");
     heddle_store_rel(&f->began_ns, heddle_clock_ns());
     st = fuzz_open(&r);
-    if (st == HEDDLE_EDEV &&
-        (f->prog->config.device == FUZZ_OPENCL ||
-         (f->prog->config.device == FUZZ_CUDA &&
-          (f->setup.ncuda == 0 || f->o.may_lose)))) {
+    if (st == HEDDLE_EDEV && is_absent(f)) {
         heddle_store_rel(&f->began_ns, UINT64_C(0));
         f->total.skipped++;
         return 0;
@@ -409,14 +415,14 @@ const struct heddle_cmd heddle_bench_fuzz = {
         "  cuda    the cores and GPUs\n"
         "and the seed chooses (default cpu,sim). --faults lets kernels, "
         "copies\n"
-        "and devices fail; with --may-lose a device may go by itself. --tasks "
-        "cuts\n"
-        "each program after so many tasks,\n"
-        "--without leaves parts out (reduce, commute, scratch, views, advice,\n"
-        "pins, nesting, graphs, events, retries, acquire, unref, alias, "
-        "late,\n"
-        "limits, chains, bindings), --print shows it, --all goes on after a\n"
-        "failure. A run that takes longer than the limit (default 60 s) is a\n"
-        "hang and ends the process.\n",
+        "and devices fail; with --may-lose a device may go by itself.\n"
+        "--tasks cuts each program after so many tasks, --without leaves "
+        "parts\n"
+        "out (reduce, commute, scratch, views, advice, pins, nesting, graphs,\n"
+        "events, retries, acquire, unref, alias, late, limits, chains,\n"
+        "bindings), --print shows it, --all goes on after a failure. A run "
+        "that\n"
+        "takes longer than the limit (default 60 s) is a hang and ends the\n"
+        "process.\n",
     .run = fuzz_run,
 };
