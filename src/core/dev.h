@@ -336,7 +336,7 @@ bool heddle_ahead_step(struct heddle_devs *d);
 bool heddle_ahead_begin_direct(struct heddle_devs *d);
 /* The task begins on a device; do its predecessors still run; the worker whose stream it shall use; makes that wait for its predecessors. */
 void heddle_ahead_begin(struct dev_task *dt);
-bool heddle_ahead_is_ahead(const struct dev_task *dt);
+bool heddle_ahead_is_ahead(struct dev_task *dt);
 struct dev_worker *heddle_ahead_stream(struct dev_task *dt);
 heddle_status heddle_ahead_order(struct dev_task *dt);
 /* It was launched; the launch has ended. */

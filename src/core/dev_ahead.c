@@ -79,16 +79,23 @@ static struct dev_ahead *ahead_new(struct ahead *a, struct heddle_cell *c)
     return r;
 }
 
+static void ahead_unlist(struct dev_ahead *r)
+{
+    if (!r->is_listed)
+        return;
+    r->is_listed = false;
+    *r->prev = r->next;
+    if (r->next != NULL)
+        r->next->prev = r->prev;
+}
+
 /* Its task is an ordinary one from now on, or has ended. */
 static void ahead_free(struct ahead *a, struct dev_ahead *r)
 {
     (void)heddle_map_remove(&a->of, (uintptr_t)r->cell, NULL);
     r->cell->flags &= ~(uint32_t)TASK_AHEAD;
-    if (r->is_listed) {
-        *r->prev = r->next;
-        if (r->next != NULL)
-            r->next->prev = r->prev;
-    }
+    ahead_unlist(r);
+    r->state = READY;
     r->next = a->free;
     a->free = r;
 }
@@ -101,16 +108,6 @@ static void ahead_list(struct ahead *a, struct dev_ahead *r)
     if (r->next != NULL)
         r->next->prev = &r->next;
     a->waiting = r;
-}
-
-static void ahead_unlist(struct dev_ahead *r)
-{
-    if (!r->is_listed)
-        return;
-    r->is_listed = false;
-    *r->prev = r->next;
-    if (r->next != NULL)
-        r->next->prev = r->prev;
 }
 
 static bool ahead_reserve(struct ahead *a, unsigned n)
@@ -226,7 +223,7 @@ static bool ahead_consider(struct heddle_devs *d, struct dev_ahead *r)
     double sure, ns = 0;
 
     /* Acquire: what the predecessors that have ended wrote. */
-    if (r->state != WAITING || r->is_mixed ||
+    if (r->state != WAITING || r->is_mixed || r->npred == 0 ||
         heddle_load_acq(&r->cell->ndeps) != (int32_t)r->npred)
         return false;
     /* Marked data may be written anew by those that it waits for. */
@@ -559,9 +556,17 @@ void heddle_ahead_begin(struct dev_task *dt)
     heddle_spin_unlock(&a->lock);
 }
 
-bool heddle_ahead_is_ahead(const struct dev_task *dt)
+bool heddle_ahead_is_ahead(struct dev_task *dt)
 {
-    return dt->ahead != NULL && dt->ahead->npred != 0;
+    struct ahead *a = &dt->ctx->dev->ahead;
+    bool is_ahead;
+
+    if (dt->ahead == NULL)
+        return false;
+    heddle_spin_lock(&a->lock);
+    is_ahead = dt->ahead->npred != 0;
+    heddle_spin_unlock(&a->lock);
+    return is_ahead;
 }
 
 /* On the stream of a predecessor nothing has to be waited for; but only one

@@ -257,13 +257,17 @@ static void dev_again(struct dev_task *dt, heddle_status st, bool is_barred,
     struct heddle_sched_task *t = dt->t;
     uint64_t note = note_get(d, t);
 
-    if (heddle_ahead_again(dt)) { /* not before those it waits for */
+    if (heddle_ahead_is_ahead(dt)) { /* not before those it waits for */
+        /* The scheduler learns it before anybody can push it again. */
         dev_partials(dt);
         dev_leave(d, dt, -1);
         t->link[1] = NULL;
+        if (!heddle_ahead_again(dt)) /* they have just ended */
+            heddle_engine_push(ctx->driver, t);
         heddle_dev_task_free(d, dt);
         return;
     }
+    (void)heddle_ahead_again(dt);
     /* Equal devices would do the same, and schedulers think in types. */
     for (unsigned c = 0; c < d->ncls && is_barred; c++)
         if (d->cls[c].type == d->cls[dt->worker->cls].type)
@@ -352,8 +356,10 @@ void heddle_dev_unhold(struct dev_task *dt)
 {
     heddle_status st;
 
-    /* One that was not even started may be fit to start now. */
-    if (heddle_ahead_is_void(dt) || dt->s.is_skipped) {
+    /* One that was not even started may be fit to start now. And what ended well
+     * is gone when its device went before it could be said. */
+    if (heddle_ahead_is_void(dt) || dt->s.is_skipped ||
+        heddle_load_rlx(&dt->ctx->dev->cls[dt->worker->cls].is_lost) != 0) {
         dev_drop_data(dt, HEDDLE_EDEV);
         dev_again(dt, HEDDLE_EDEV, false, false);
         return;
