@@ -211,7 +211,8 @@ struct heddle_devs {
     struct heddle_fault *fault; /* real time: injected by hand */
     unsigned nfaults;
     uint64_t node_copies[HEDDLE_MEM_NODES], node_allocs[HEDDLE_MEM_NODES];
-    _Atomic uint32_t nlost; /* classes */
+    _Atomic uint32_t nlost;      /* classes */
+    _Atomic uint32_t has_strays; /* pushed while a class was lost */
     _Atomic uint32_t lost_units;
     char lost_name[64]; /* of the first */
 
@@ -300,6 +301,8 @@ void heddle_dev_begin(struct heddle_devs *d, struct dev_worker *dw,
 /* Virtual time: a task waits for its children (or: goes on). Its worker may run
  * others meanwhile. */
 void heddle_dev_block(struct heddle_devs *d, bool is_blocked);
+/* Takes the tasks of lost classes out of the scheduler. Driver. */
+void heddle_dev_find_strays(struct heddle_devs *d);
 /* The device of a class is gone. Driver. */
 void heddle_dev_lose(struct heddle_devs *d, unsigned cls);
 bool heddle_dev_is_barred(struct heddle_devs *d,

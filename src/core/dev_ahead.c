@@ -611,12 +611,12 @@ bool heddle_ahead_hold(struct dev_task *dt, heddle_status st)
         return false;
     heddle_spin_lock(&dt->ctx->dev->ahead.lock);
     holds = r->npred != 0;
+    if (holds) {
+        dt->held = st;
+        dt->is_held = true;
+    }
     heddle_spin_unlock(&dt->ctx->dev->ahead.lock);
-    if (!holds)
-        return false;
-    dt->held = st;
-    dt->is_held = true;
-    return true;
+    return holds;
 }
 
 bool heddle_ahead_is_void(const struct dev_task *dt)

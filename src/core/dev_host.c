@@ -77,8 +77,10 @@ bool heddle_dev_has_home(struct heddle_devs *d, struct heddle_sched_task *t)
 
 bool heddle_dev_wants_cores(const heddle_ctx *ctx)
 {
+    /* After a loss a task may be queued that nobody can run: they see to it. */
     return heddle_load_acq(&ctx->dev->ncore) != 0 ||
-           heddle_load_acq(&ctx->dev->nsupplied) != 0;
+           heddle_load_acq(&ctx->dev->nsupplied) != 0 ||
+           heddle_load_acq(&ctx->dev->nlost) != 0;
 }
 
 void heddle_dev_count_core(struct heddle_devs *d, struct heddle_sched_task *t,
@@ -100,9 +102,9 @@ void heddle_dev_push(heddle_ctx *ctx, struct heddle_sched_task *t)
     struct heddle_devs *d = ctx->dev;
 
     const bool is_own = heddle_dev_is_own(t);
+    const uint32_t nlost = heddle_load_acq(&d->nlost);
 
-    if (is_own ||
-        (heddle_load_acq(&d->nlost) != 0 && !heddle_dev_has_home(d, t))) {
+    if (is_own || (nlost != 0 && !heddle_dev_has_home(d, t))) {
         if (!is_own && heddle_ahead_aside(d, t))
             return; /* not before those it waits for have ended */
         t->link[1] = NULL;
@@ -111,19 +113,33 @@ void heddle_dev_push(heddle_ctx *ctx, struct heddle_sched_task *t)
     }
     heddle_dev_count_core(d, t, true);
     ctx->sched->push(ctx->sched_self, t, HEDDLE_SCHED_FOREIGN);
+    /* A class was lost meanwhile: it may have gone to its queue, after that was
+     * emptied. */
+    if (HEDDLE_UNLIKELY(heddle_load_acq(&d->nlost) != nlost))
+        heddle_store_rel(&d->has_strays, 1u);
     if (d->nworkers != 0)
         heddle_dev_kick(d);
+}
+
+/* A supplied task that waited for nothing: no device is left that can run it. */
+static bool is_homeless(struct heddle_devs *d, struct heddle_sched_task *t)
+{
+    return heddle_load_acq(&d->nlost) != 0 && !heddle_dev_is_own(t) &&
+           task_record(t) == NULL && !heddle_dev_has_home(d, t);
 }
 
 struct heddle_sched_task *heddle_dev_pop(struct worker *w)
 {
     struct heddle_devs *d = w->ctx->dev;
-    struct heddle_sched_task *t = heddle_dev_take_supplied(d);
+    struct heddle_sched_task *t;
 
-    if (t != NULL)
-        return t;
+    while ((t = heddle_dev_take_supplied(d)) != NULL) {
+        if (!is_homeless(d, t))
+            return t;
+        heddle_dev_give_up(w, t);
+    }
     do {
-        if (heddle_load_acq(&d->ncore) == 0)
+        if (!heddle_dev_wants_cores(w->ctx))
             return NULL;
         t = w->ctx->sched->pop(w->ctx->sched_self, w->id);
         if (t != NULL)

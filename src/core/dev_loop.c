@@ -126,6 +126,8 @@ static bool dev_step_real(struct heddle_devs *d)
 {
     bool did = heddle_mem_pump(d->mem);
 
+    if (HEDDLE_UNLIKELY(heddle_load_acq(&d->has_strays) != 0))
+        heddle_dev_find_strays(d);
     did = heddle_region_step(d) || did;
     did = dev_fill_workers(d) || did;
     if (did && ++d->nsteps % DEV_LOOKS != 0)

@@ -186,6 +186,7 @@ static struct region_run *region_new(heddle_ctx *ctx, struct graph_run *r)
     rr->dt.ctx = ctx;
     rr->dt.req.op = rr->dt.more;
     rr->dt.req.nops = g->nunits;
+    rr->dt.req.stays = true;
     for (size_t i = 0; i < g->nops; i++)
         rr->dt.more[g->rec[i].index] = (struct heddle_mem_op){
             .unit = r->op[i], .mode = g->acc[g->rec[i].index].mode};

@@ -58,6 +58,7 @@ struct dev_task *heddle_dev_task_new(struct heddle_devs *d)
     dt->req.nops = dt->req.nprivate = 0;
     dt->req.op = dt->req.local;
     dt->req.is_forced = dt->req.is_last = dt->req.keeps = false;
+    dt->req.stays = false;
     dt->s.dev = NULL;
     dt->s.gang = NULL;
     dt->s.message[0] = '\0';
@@ -824,6 +825,7 @@ void heddle_dev_begin(struct heddle_devs *d, struct dev_worker *dw,
         return;
     }
     t->link[1] = (struct heddle_sched_task *)(void *)dt;
+    dt->req.stays = dt->x.node != NULL;
     heddle_ahead_begin(dt);
     dt->on = heddle_ahead_stream(dt);
     memset(&dt->s, 0, offsetof(struct exec_slow, message) + 1);
@@ -854,11 +856,30 @@ void heddle_dev_begin(struct heddle_devs *d, struct dev_worker *dw,
 
 /* --- a device is gone ------------------------------------------------------------------- */
 
+/* What the scheduler had for the class goes elsewhere, or ends. */
+static void lose_queue(struct heddle_devs *d, unsigned cls)
+{
+    heddle_ctx *ctx = d->ctx;
+    struct heddle_sched_task *t;
+
+    if (ctx->sched->lost == NULL)
+        return;
+    t = ctx->sched->lost(ctx->sched_self, cls);
+    while (t != NULL) {
+        struct heddle_sched_task *next = t->link[0];
+
+        heddle_dev_count_core(d, t, false);
+        if (!heddle_ahead_aside(d, t))
+            heddle_dev_push(ctx, t);
+        t = next;
+    }
+    heddle_ring(ctx, ctx->driver->id);
+}
+
 void heddle_dev_lose(struct heddle_devs *d, unsigned cls)
 {
     heddle_ctx *ctx = d->ctx;
     struct dev_class *c = &d->cls[cls];
-    struct heddle_sched_task *t;
     uint32_t lost;
 
     if (heddle_load_rlx(&c->is_lost) != 0)
@@ -885,17 +906,15 @@ void heddle_dev_lose(struct heddle_devs *d, unsigned cls)
             ctx->waited = HEDDLE_EDEV;
         heddle_mutex_unlock(&ctx->lock);
     }
-    if (ctx->sched->lost == NULL)
-        return;
-    t = ctx->sched->lost(ctx->sched_self, cls);
-    while (t != NULL) {
-        struct heddle_sched_task *next = t->link[0];
+    lose_queue(d, cls);
+}
 
-        heddle_dev_count_core(d, t, false);
-        if (!heddle_ahead_aside(d, t))
-            heddle_dev_push(ctx, t);
-        t = next;
-    }
+void heddle_dev_find_strays(struct heddle_devs *d)
+{
+    heddle_store_rlx(&d->has_strays, 0u); /* the locks carry the order */
+    for (unsigned c = 0; c < d->ncls; c++)
+        if (heddle_load_rlx(&d->cls[c].is_lost) != 0)
+            lose_queue(d, c);
 }
 
 /* --- what a variant asks ------------------------------------------------------------------ */

@@ -655,11 +655,12 @@ void heddle_dev_submitted(heddle_ctx *ctx, struct submission *s,
 {
     struct heddle_devs *d = ctx->dev;
 
+    /* First, since the order of uses is the scheduler's. */
+    if (ctx->sched->submitted != NULL && s->acc == NULL)
+        submitted_tell(ctx, s, c, m);
     if (d->has_budget && s->scope == NULL && s->acc == NULL)
         for (unsigned i = 0; i < nops; i++)
             if (acc[i].mode <= HEDDLE_COMMUTE)
                 heddle_mem_will_use(d->mem, acc[i].unit, c->id, &c->sched,
                                     acc[i].mode);
-    if (ctx->sched->submitted != NULL && s->acc == NULL)
-        submitted_tell(ctx, s, c, m);
 }

@@ -73,8 +73,9 @@ struct heddle_mem_req {
     struct heddle_mem_op local[HEDDLE_MEM_OPERANDS];
     unsigned nprivate; /* buffers of its own: scratch, partial results */
     size_t private_bytes[HEDDLE_MEM_OPERANDS + 1];
-    bool is_forced;  /* over the budget rather than wait: see memory.md */
-    bool keeps;      /* another copy of what it updates must exist */
+    bool is_forced; /* over the budget rather than wait: see memory.md */
+    bool stays;     /* its next uses are not known: nothing goes home with it */
+    bool keeps;     /* another copy of what it updates must exist */
     bool is_writing; /* the module's: counted in nwriters */
     bool is_last;    /* the unit goes: waits for every transfer of it, and none
                        begins afterwards */

@@ -373,7 +373,7 @@ void heddle_mem_end(struct heddle_mem *m, struct heddle_mem_req *req,
     }
     req_release(m, req);
     has_work = m->garbage != NULL;
-    for (unsigned i = 0; i < req->nops && m->nhoming != 0; i++) {
+    for (unsigned i = 0; i < req->nops && m->nhoming != 0 && !req->stays; i++) {
         struct heddle_where *w = heddle_load_rlx(&req->op[i].unit->where);
 
         if (w != NULL && w->is_listed_away && w->use_n == 0)

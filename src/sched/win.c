@@ -218,8 +218,8 @@ heddle_win_submitted(struct heddle_win *w, struct heddle_sched_task *t,
     struct heddle_win_more *more = win_make_more(w, npred), *old;
     struct heddle_win_rec *r;
 
-    t->aux = 0;
     heddle_spin_lock(&w->lock);
+    t->aux = 0;
     r = s != NULL ? win_new(w, t) : NULL;
     if (r != NULL) {
         r->sort = s;
