@@ -61,11 +61,15 @@ struct heddle_sched_task *heddle_run_end(struct worker *w, struct graph_run *r)
     struct heddle_scope *scope = r->scope;
     bool goes_on = false;
 
-    if (r->again != NULL && heddle_load_acq(&scope->status) == 0 &&
-        heddle_load_rlx(&w->ctx->is_cancelled) == 0 && !run_is_cancelled(r)) {
-        heddle_exec_enter(&x); /* a wait in there would be for this launch */
-        goes_on = r->again(r->again_user, ++r->pass) != 0;
-        heddle_exec_leave(&x);
+    if (r->again != NULL && heddle_load_acq(&scope->status) == 0) {
+        if (heddle_load_rlx(&w->ctx->is_cancelled) != 0 ||
+            run_is_cancelled(r)) {
+            goes_on = true; /* its tasks say that they were left out */
+        } else {
+            heddle_exec_enter(&x); /* a wait in there would be for this one */
+            goes_on = r->again(r->again_user, ++r->pass) != 0;
+            heddle_exec_leave(&x);
+        }
     }
     if (!goes_on)
         return heddle_scope_child_end(w, scope, NULL);

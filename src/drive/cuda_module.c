@@ -233,9 +233,8 @@ heddle_status heddle_cuda_dev_enqueue(struct heddle_dev *dev, unsigned stream,
 
     if (!is_cuda(dev))
         return HEDDLE_ENOSYS;
-    if (dev->is_lost)
-        return HEDDLE_EDEV;
-    for (unsigned i = 0; i < 3; i++) { /* launch() made the context current */
+    HEDDLE_TRY(heddle_cuda_enter(dev));
+    for (unsigned i = 0; i < 3; i++) {
         g[i] = shape->grid[i] != 0 ? shape->grid[i] : 1;
         b[i] = shape->block[i] != 0 ? shape->block[i] : 1;
     }
