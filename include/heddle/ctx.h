@@ -37,10 +37,11 @@ typedef void (*heddle_message_fn)(void *user, enum heddle_severity severity,
                                   const char *text);
 
 struct heddle_ctx_opts {
-    size_t size;       /* sizeof(struct heddle_ctx_opts) */
-    unsigned nworkers; /* threads that run tasks; 0: one per usable core, and one
+    size_t size; /* sizeof(struct heddle_ctx_opts) */
+    unsigned
+        nworkers; /* threads that run tasks; 0: one per usable core, and one
                           less when a GPU is fed by a thread of its own */
-    const char *sched; /* policy by name; NULL: ws, with devices plan */
+    const char *sched;        /* policy by name; NULL: ws, with devices plan */
     enum heddle_switch bind;  /* pin workers to cores; default on */
     enum heddle_switch helps; /* a thread in wait or in a full window works as
                                  one of the nworkers (default); off: nworkers
