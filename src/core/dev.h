@@ -11,6 +11,7 @@
  *   dev_run.c    a task on a device: room, data, launch, end, another try
  *   dev_ahead.c  tasks on a device before their predecessors have ended
  *   dev_region.c recorded regions as one operation
+ *   dev_lose.c   injected failures; a device is gone
  *   dev_host.c   tasks on cores and hidden tasks: their data come home first
  *   dev_loop.c   the driver thread; virtual time
  *

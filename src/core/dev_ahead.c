@@ -292,6 +292,7 @@ static bool ahead_take(struct heddle_devs *d, struct dev_task *dt)
     struct ahead *a = &d->ahead;
     struct heddle_cell *c = dt->x.cell;
     const uint64_t gen = (uint64_t)c->gen << 32;
+    uint64_t was;
     uint32_t node = (uint32_t)heddle_load_acq(&c->succ);
     unsigned n = 0;
     bool did = false;
@@ -312,23 +313,16 @@ static bool ahead_take(struct heddle_devs *d, struct dev_task *dt)
     dt->ahead->state = RUNNING;
     /* What was counted, and no more: the rest comes the next time. Acquire: the
      * waiting cells that submitters linked. */
-    {
-        uint64_t was = gen | node;
-
-        if (!heddle_cas_acqrel(&c->succ, &was, gen)) {
-            heddle_spin_unlock(&a->lock);
-            return true; /* there are more by now */
-        }
+    was = gen | node;
+    if (!heddle_cas_acqrel(&c->succ, &was, gen)) {
+        heddle_spin_unlock(&a->lock);
+        return true; /* there are more by now */
     }
     while (node != 0) {
         uint32_t next;
         struct heddle_cell *w = heddle_edge_owner(&d->ctx->pool, node, &next);
         struct dev_ahead *to = ahead_find(a, w);
 
-        if (!ahead_reserve(a, 1)) {
-            heddle_edges_return(&d->ctx->pool, c, node);
-            break;
-        }
         if (to == NULL) {
             to = ahead_new(a, w);
             if (to == NULL) { /* it and the rest go back */
