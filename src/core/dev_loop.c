@@ -248,12 +248,15 @@ static bool virtual_supplied(struct heddle_devs *d)
 bool heddle_dev_step_virtual(struct worker *w)
 {
     struct heddle_devs *d = w->ctx->dev;
+    _Atomic uintptr_t *self = &w->ctx->driver->self;
+    const uintptr_t before = heddle_load_rlx(self);
+    bool did;
 
-    /* The holder of slot 0 is the driver. */
-    heddle_store_rlx(&w->ctx->driver->self, (uintptr_t)pthread_self());
-    if (virtual_supplied(d) || heddle_dev_step(d))
-        return true;
-    return heddle_sim_step(d->sim);
+    /* The holder of slot 0 is the driver, and no longer than it does a step. */
+    heddle_store_rlx(self, (uintptr_t)pthread_self());
+    did = virtual_supplied(d) || heddle_dev_step(d) || heddle_sim_step(d->sim);
+    heddle_store_rlx(self, before);
+    return did;
 }
 
 bool heddle_dev_loop(struct worker *w, bool (*stop)(void *), void *arg,
