@@ -468,7 +468,7 @@ void heddle_dev_lend_unit(heddle_ctx *ctx, struct heddle_sched_task *t,
     if (dt == NULL || (mode & HEDDLE_W) == 0)
         return;
     dt->is_lent = true;
-    heddle_mem_lend(ctx->dev->mem, &dt->req);
+    heddle_mem_hand_out(ctx->dev->mem, &dt->req);
     heddle_mem_written(ctx->dev->mem, unit);
 }
 

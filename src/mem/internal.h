@@ -50,6 +50,7 @@ struct heddle_where {
     uint64_t wished; /* nodes where somebody wants it: the mover sees to it */
     struct heddle_where *wish_next;
     unsigned nwriters; /* requests that write it and have not ended */
+    unsigned nowners;  /* the program writes it (an acquire) */
     bool is_going;     /* its release has run: nobody waits for its data */
     bool is_frozen;    /* its handle is being freed: nothing moves any more */
     uint64_t pinned;   /* nodes where the user wants it to stay */
@@ -182,6 +183,8 @@ bool heddle_where_has_write(const struct heddle_where *w);
 /* Does a task write it, or a unit that overlaps? Then its copies must not move:
  * what they hold is about to be void, and where they would go is in use. */
 bool heddle_where_is_written(const struct heddle_where *w);
+/* Does the program, or a task? Room can be waited for, a hint cannot. */
+bool heddle_where_is_taken(const struct heddle_where *w);
 
 /* copy.c */
 uint64_t heddle_copy_size(const struct heddle_mem *m, const heddle_handle *unit,

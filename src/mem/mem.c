@@ -138,7 +138,7 @@ static void mem_wish(struct heddle_mem *m, struct heddle_where *w,
     heddle_status st;
 
     if (n->is_lost || n->q_first != NULL || w->is_frozen ||
-        heddle_where_is_written(w) || unit_is_torn(w->unit) ||
+        heddle_where_is_taken(w) || unit_is_torn(w->unit) ||
         where_valid(w) == 0 || where_is_at(w, node))
         return;
     if (w->at[node] == NULL && n->used <= n->budget &&

@@ -76,7 +76,8 @@ struct heddle_mem_req {
     bool is_forced; /* over the budget rather than wait: see memory.md */
     bool stays;     /* its next uses are not known: nothing goes home with it */
     bool keeps;     /* another copy of what it updates must exist */
-    bool is_writing; /* the module's: counted in nwriters */
+    bool is_writing;    /* the module's: counted in nwriters */
+    bool is_handed_out; /* and in nowners */
     bool is_last;    /* the unit goes: waits for every transfer of it, and none
                        begins afterwards */
     /* Called once, by the mover, without a lock: HEDDLE_OK, or why not; then the
@@ -164,6 +165,9 @@ void heddle_mem_end(struct heddle_mem *m, struct heddle_mem_req *req,
 
 /* What an admitted request writes is lent to children now: they move it. */
 void heddle_mem_lend(struct heddle_mem *m, struct heddle_mem_req *req);
+
+/* The program has it (an acquire) until the request ends: no hint moves it. */
+void heddle_mem_hand_out(struct heddle_mem *m, struct heddle_mem_req *req);
 /* A task on the host has written it so far: it is valid there and nowhere else,
  * also before the end. */
 void heddle_mem_written(struct heddle_mem *m, heddle_handle *unit);

@@ -41,11 +41,31 @@ void heddle_mem_lend(struct heddle_mem *m, struct heddle_mem_req *req)
     mem_unlock(m);
 }
 
+/* Counts it as the program's, or as that no more. */
+static void req_hand_out(struct heddle_mem_req *req, bool is_out)
+{
+    if (req->is_handed_out == is_out)
+        return;
+    req->is_handed_out = is_out;
+    for (unsigned i = 0; i < req->nops; i++)
+        if (mode_writes(req->op[i].mode))
+            req->op[i].copy->where->nowners += is_out ? 1u : -1u;
+}
+
+void heddle_mem_hand_out(struct heddle_mem *m, struct heddle_mem_req *req)
+{
+    mem_lock(m);
+    req_hand_out(req, true);
+    heddle_req_writes(req, false);
+    mem_unlock(m);
+}
+
 static void req_release(struct heddle_mem *m, struct heddle_mem_req *req)
 {
     struct mem_node *n = &m->node[req->node];
 
     heddle_req_writes(req, false);
+    req_hand_out(req, false);
     for (unsigned i = 0; i < req->nops; i++)
         if (req->op[i].copy != NULL)
             heddle_copy_unpin(m, req->op[i].copy);
@@ -229,7 +249,7 @@ static void op_supply(struct heddle_mem *m, struct heddle_mem_req *req,
                       struct heddle_mem_op *op)
 {
     const uint32_t n = heddle_unit_noverlaps(op->unit);
-    bool waits;
+    bool waits, meets;
 
     if (req->is_last) {
         op_last(m, req, op);
@@ -241,8 +261,10 @@ static void op_supply(struct heddle_mem *m, struct heddle_mem_req *req,
         return;
     }
     waits = op_root(m, req, op->unit);
-    for (uint32_t i = 0; i < n && heddle_load_rlx(&op->unit->root->naway) > 0;
-         i++)
+    /* Somebody may be away, or be copied out of the bytes to be written. */
+    meets = heddle_load_rlx(&op->unit->root->naway) > 0 ||
+            (req->node == 0 && mode_writes(op->mode) && m->inflight > 0);
+    for (uint32_t i = 0; i < n && meets; i++)
         waits = op_neighbour(m, req, op, op->unit->overlap[i]) || waits;
     if (waits)
         return; /* its own copy comes from the host, afterwards */
@@ -277,11 +299,12 @@ void heddle_req_advance(struct heddle_mem *m, struct heddle_mem_req *req)
 
 bool heddle_mem_begin(struct heddle_mem *m, struct heddle_mem_req *req)
 {
+    const struct mem_node *n = &m->node[req->node];
     heddle_status st = HEDDLE_OK;
-    bool is_ready = false;
+    bool is_ready = false, wants_mover;
 
     req->state = 0;
-    req->is_writing = false;
+    req->is_writing = req->is_handed_out = false;
     req->nwaits = req->bypassed = req->appeals = 0;
     req->status = HEDDLE_OK;
     req->culprit = NULL;
@@ -298,7 +321,7 @@ bool heddle_mem_begin(struct heddle_mem *m, struct heddle_mem_req *req)
     }
     if (st != HEDDLE_OK) {
         heddle_req_fail(m, req, st, NULL);
-    } else if ((m->node[req->node].q_first != NULL && !req->is_forced) ||
+    } else if ((n->q_first != NULL && !req->is_forced) ||
                !heddle_room_admit(m, req, &st)) {
         heddle_room_queue(m, req);
     } else if (st != HEDDLE_OK) {
@@ -307,8 +330,9 @@ bool heddle_mem_begin(struct heddle_mem *m, struct heddle_mem_req *req)
         heddle_req_advance(m, req);
         is_ready = req->state == REQ_READY;
     }
+    wants_mover = !is_ready || n->used > n->budget;
     mem_unlock(m);
-    if (!is_ready)
+    if (wants_mover)
         m->host.kick(m->host.user);
     return is_ready;
 }

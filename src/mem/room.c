@@ -231,8 +231,6 @@ bool heddle_room_admit(struct heddle_mem *m, struct heddle_mem_req *req,
         return true;
     *st = HEDDLE_OK;
     need = room_need(m, req);
-    if (need != 0 && req->is_forced && n->budget != HEDDLE_MEM_NO_LIMIT)
-        (void)room_make(m, n, need); /* as far as that is possible at once */
     if (need != 0 && !req->is_forced && n->budget != HEDDLE_MEM_NO_LIMIT &&
         (n->used > n->budget || need > n->budget - n->used))
         return false;
@@ -240,6 +238,7 @@ bool heddle_room_admit(struct heddle_mem *m, struct heddle_mem_req *req,
     if (*st == HEDDLE_OK) {
         n->admitted++;
         n->nforced += req->is_forced;
+        n->is_dirty |= n->used > n->budget; /* the mover makes it smaller */
         heddle_req_writes(req, true);
         return true;
     }

@@ -150,20 +150,32 @@ void heddle_where_free(struct heddle_mem *m, struct heddle_where *w)
     heddle_free(&m->alloc, w, sizeof(*w) + m->nnodes * sizeof(w->at[0]));
 }
 
-bool heddle_where_is_written(const struct heddle_where *w)
+/* Requests that write it or a unit that overlaps; and the program, if asked. */
+static bool where_has_writer(const struct heddle_where *w, bool counts_program)
 {
     const heddle_handle *u = w->unit;
     const uint32_t n = heddle_unit_noverlaps(u);
 
-    if (w->nwriters != 0)
+    if (w->nwriters != 0 || (counts_program && w->nowners != 0))
         return true;
     for (uint32_t i = 0; i < n; i++) {
         const struct heddle_where *o = heddle_load_rlx(&u->overlap[i]->where);
 
-        if (o != NULL && o->nwriters != 0)
+        if (o != NULL &&
+            (o->nwriters != 0 || (counts_program && o->nowners != 0)))
             return true;
     }
     return false;
+}
+
+bool heddle_where_is_written(const struct heddle_where *w)
+{
+    return where_has_writer(w, false);
+}
+
+bool heddle_where_is_taken(const struct heddle_where *w)
+{
+    return where_has_writer(w, true);
 }
 
 /* --- next uses ------------------------------------------------------------ */
