@@ -212,6 +212,8 @@ bool heddle_mem_is_idle(struct heddle_mem *m)
     heddle_mutex_lock(&m->lock);
     is_idle = m->inflight == 0 && m->nwaiting == 0 && m->wake == NULL &&
               m->done == NULL && m->todo == NULL && m->wishes == NULL;
+    for (unsigned i = 0; i < m->nnodes && is_idle; i++)
+        is_idle = !m->node[i].is_dirty; /* else it may begin to evict */
     heddle_mutex_unlock(&m->lock);
     return is_idle;
 }
