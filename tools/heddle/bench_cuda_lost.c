@@ -34,6 +34,7 @@ extern char **environ;
 
 enum {
     LIMIT_S = 20,
+    AT_ONCE = 6,
     NX = 8, /* inputs */
     NY = 24,
     NZ = 24,
@@ -412,10 +413,12 @@ static bool look_at(struct cuda_bench *b, const char *kind, struct child *k,
     return true;
 }
 
+/* A kernel that traps makes the system's driver repair the device, and several
+ * of them at once can leave it useless for everybody: those run alone. */
 static int run_children(struct cuda_bench *b, const char *kind, unsigned n,
                         struct tally *t)
 {
-    enum { AT_ONCE = 6 };
+    const unsigned at_once = strcmp(kind, "trap") == 0 ? 1 : AT_ONCE;
     const struct timespec nap = {.tv_nsec = 2000000};
     struct child k[AT_ONCE] = {{0}};
     unsigned started = 0, ended = 0;
@@ -427,7 +430,7 @@ static int run_children(struct cuda_bench *b, const char *kind, unsigned n,
         return cli_fail(b->c, "the tool does not find itself");
     self[len] = '\0';
     while (ended < (is_ok ? n : started)) {
-        for (unsigned i = 0; i < AT_ONCE; i++) {
+        for (unsigned i = 0; i < at_once; i++) {
             if (k[i].pid != 0 && look_at(b, kind, &k[i], t))
                 ended++;
             if (k[i].pid != 0 || started == n || !is_ok)
