@@ -239,6 +239,9 @@ struct heddle_env_var {
 /* A constant array; an entry with the name NULL ends it. */
 HEDDLE_API const struct heddle_env_var *heddle_env_list(void);
 
+/* The value of a variable of that list; NULL: not set, empty, or not in it. */
+HEDDLE_API const char *heddle_env_value(const char *name);
+
 /* A built-in scheduler: its name and a line of help, both constant. */
 struct heddle_sched_info {
     const char *name;

@@ -7,6 +7,7 @@
 #include "heddle/ctx.h"
 #include "heddle/data.h"
 #include "heddle/graph.h"
+#include "heddle/la.h"
 #include "heddle/status.h"
 #include "heddle/task.h"
 #include "heddle/version.h"

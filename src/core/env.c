@@ -98,6 +98,8 @@ static const struct heddle_env_var env_vars[] = {
     ENV_LIST(ENV_VAR){
         "HEDDLE_CUDA_LIBRARY", "path",
         "driver library of NVIDIA GPUs to load instead of libcuda.so.1"},
+    {"HEDDLE_BLAS_LIBRARY", "path",
+     "BLAS with LAPACK for tasks on cores; default: OpenBLAS, MKL, ..."},
     {NULL, NULL, NULL}};
 
 static const struct env_rule {
@@ -261,6 +263,16 @@ void heddle_env_cache_dir(char *buf, size_t bytes)
         heddle_text_add(&t, "%s/.cache/heddle", home);
     if (t.is_truncated) /* another folder than the one that was meant */
         heddle_text_clear(&t);
+}
+
+const char *heddle_env_value(const char *name)
+{
+    const char *value = NULL;
+
+    for (const struct heddle_env_var *v = env_vars; v->name != NULL; v++)
+        if (name != NULL && strcmp(v->name, name) == 0)
+            value = getenv(name);
+    return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
 const char *heddle_env_cuda_library(void)

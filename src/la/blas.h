@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef HEDDLE_LA_BLAS_H
+#define HEDDLE_LA_BLAS_H
+
+/*
+ * Contract of the BLAS and LAPACK behind the tasks on cores.
+ *
+ * The libraries are found at run time, so that one build works with any of them,
+ * and so that a library that replaces LAPACK's routines by Heddle's can be loaded
+ * before them: functions are taken from their library by handle, never by the
+ * names the program sees.
+ *
+ * Precision is data: a routine is a row of four addresses, the types of elements
+ * differ only behind pointers. The functions below are the Fortran routines with
+ * sizes by value; t is the type of the elements.
+ *
+ * Threads  heddle_blas_open() and close() from any thread; they count. Between
+ *          the first open and the last close the BLAS uses one thread.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "heddle/data.h"
+
+enum heddle_la_type { LA_S, LA_D, LA_C, LA_Z };
+
+struct heddle_blas {
+    void *library[2];
+    void (*set_threads)(int);
+    int (*get_threads)(void);
+#define LA_BLAS(name, s, d, c, z) void (*name[4])(void);
+#include "la/blas.def"
+#undef LA_BLAS
+};
+
+/* Loads it, or adds a user. NULL: there is none; why (may be NULL) says so. */
+const struct heddle_blas *heddle_blas_open(const char *library, char *why,
+                                           size_t why_bytes);
+void heddle_blas_close(void);
+/* NULL: nobody has opened it. */
+const struct heddle_blas *heddle_blas_get(void);
+
+/* Is this thread inside of a routine of the BLAS that a task called? */
+bool heddle_blas_is_inside(void);
+void heddle_blas_enter(void);
+void heddle_blas_leave(void);
+
+/* 1, 0 and -1 of a type. */
+const void *heddle_la_one(enum heddle_la_type t);
+const void *heddle_la_zero(enum heddle_la_type t);
+const void *heddle_la_minus_one(enum heddle_la_type t);
+
+static inline bool la_is_complex(enum heddle_la_type t)
+{
+    return t >= LA_C;
+}
+
+/* Bytes of an element, and of its real type. */
+static inline size_t la_bytes(enum heddle_la_type t)
+{
+    return t == LA_S ? 4 : t == LA_Z ? 16 : 8;
+}
+
+static inline size_t la_real_bytes(enum heddle_la_type t)
+{
+    return t == LA_S || t == LA_C ? 4 : 8;
+}
+
+/* False: none of the four. */
+static inline bool la_type_of(enum heddle_dtype d, enum heddle_la_type *out)
+{
+    switch (d) {
+    case HEDDLE_F32: *out = LA_S; return true;
+    case HEDDLE_F64: *out = LA_D; return true;
+    case HEDDLE_C64: *out = LA_C; return true;
+    case HEDDLE_C128: *out = LA_Z; return true;
+    default: return false;
+    }
+}
+
+/* A part of a matrix in memory that the task can reach. */
+struct la_block {
+    void *a;
+    size_t m, n, ld;
+};
+
+/* Element (i, j). */
+static inline void *la_at(enum heddle_la_type t, struct la_block b, size_t i,
+                          size_t j)
+{
+    return (char *)b.a + (i + j * b.ld) * la_bytes(t);
+}
+
+static inline struct la_block la_part(enum heddle_la_type t, struct la_block b,
+                                      size_t i, size_t j, size_t m, size_t n)
+{
+    return (struct la_block){la_at(t, b, i, j), m, n, b.ld};
+}
+
+/* C = alpha op(A) op(B) + beta C; sizes from C and, for k, from A. */
+void heddle_blas_gemm(enum heddle_la_type t, char ta, char tb,
+                      const void *alpha, struct la_block a, struct la_block b,
+                      const void *beta, struct la_block c);
+void heddle_blas_symm(enum heddle_la_type t, bool is_hermitian, char side,
+                      char uplo, const void *alpha, struct la_block a,
+                      struct la_block b, const void *beta, struct la_block c);
+/* alpha and beta are real when is_hermitian. */
+void heddle_blas_syrk(enum heddle_la_type t, bool is_hermitian, char uplo,
+                      char trans, const void *alpha, struct la_block a,
+                      const void *beta, struct la_block c);
+void heddle_blas_syr2k(enum heddle_la_type t, bool is_hermitian, char uplo,
+                       char trans, const void *alpha, struct la_block a,
+                       struct la_block b, const void *beta, struct la_block c);
+void heddle_blas_trmm(enum heddle_la_type t, char side, char uplo, char trans,
+                      char diag, const void *alpha, struct la_block a,
+                      struct la_block b);
+void heddle_blas_trsm(enum heddle_la_type t, char side, char uplo, char trans,
+                      char diag, const void *alpha, struct la_block a,
+                      struct la_block b);
+/* These return LAPACK's info. */
+int heddle_blas_potrf(enum heddle_la_type t, char uplo, struct la_block a);
+int heddle_blas_lauum(enum heddle_la_type t, char uplo, struct la_block a);
+int heddle_blas_trtri(enum heddle_la_type t, char uplo, char diag,
+                      struct la_block a);
+int heddle_blas_getrf(enum heddle_la_type t, struct la_block a, int *ipiv);
+/* Rows i and ipiv[i] (from 1), for i = 0 .. n - 1, or back from the last one. */
+void heddle_blas_laswp(enum heddle_la_type t, struct la_block a,
+                       const int *ipiv, size_t n, bool is_backward);
+int heddle_blas_geqrt3(enum heddle_la_type t, struct la_block a,
+                       struct la_block tri);
+/* The triangular factor of the k reflectors in the columns of v, k = v.n. */
+void heddle_blas_larft(enum heddle_la_type t, struct la_block v,
+                       const void *tau, struct la_block tri);
+
+#endif /* HEDDLE_LA_BLAS_H */

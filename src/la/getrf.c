@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * getrf: LU on block columns, with partial pivoting or without.
+ *
+ * Panel k       P_k A_k = L_k U_kk on the rows from k on, by one task
+ * Update j, k   rows of A_j change places as P_k says, A_kj = L_kk^-1 A_kj,
+ *               A_ij = A_ij - L_ik A_kj: one task for each j > k
+ * Back j, k     rows of A_j for j < k change places: what LAPACK leaves
+ *
+ * Pivots are LAPACK's: numbers of rows of the whole matrix, from 1.
+ */
+#include "la/la.h"
+
+enum { LU_LEAF = 16 }; /* columns of an unpivoted panel done one by one */
+
+struct getrf_arg {
+    struct la_head h;
+    size_t k0, nk; /* rows and columns of the diagonal block */
+    bool has_pivots;
+};
+
+/* --- a panel without pivoting ---------------------------------------------- */
+
+/* The factor of n columns, n small: rows below are scaled, the rest updated.
+ * Element types differ, so this is written with BLAS on single columns. */
+static int nopiv_leaf(enum heddle_la_type t, struct la_block a, size_t first)
+{
+    int info = 0;
+
+    for (size_t j = 0; j < a.n && j < a.m; j++) {
+        const struct la_block d = la_part(t, a, j, j, 1, 1);
+        const struct la_block l = la_part(t, a, j + 1, j, a.m - j - 1, 1);
+        const unsigned char *byte = d.a;
+        bool is_zero = true;
+
+        for (size_t i = 0; i < la_real_bytes(t) * (1 + la_is_complex(t)); i++)
+            is_zero = is_zero && (byte[i] == 0 || byte[i] == 0x80);
+        if (is_zero) {
+            if (info == 0)
+                info = (int)(first + j + 1);
+            continue;
+        }
+        heddle_blas_trsm(t, 'R', 'U', 'N', 'N', heddle_la_one(t), d, l);
+        heddle_blas_gemm(t, 'N', 'N', heddle_la_minus_one(t), l,
+                         la_part(t, a, j, j + 1, 1, a.n - j - 1),
+                         heddle_la_one(t),
+                         la_part(t, a, j + 1, j + 1, a.m - j - 1, a.n - j - 1));
+    }
+    return info;
+}
+
+/* Halves: left, its update of the right, right. */
+static int nopiv_panel(enum heddle_la_type t, struct la_block a, size_t first)
+{
+    const size_t n = la_min(a.m, a.n), left = n / 2;
+    const struct la_block l = la_part(t, a, 0, 0, a.m, left);
+    const struct la_block u = la_part(t, a, 0, left, left, a.n - left);
+    const struct la_block r = la_part(t, a, left, left, a.m - left, a.n - left);
+    int info, more;
+
+    if (n <= LU_LEAF)
+        return nopiv_leaf(t, a, first);
+    info = nopiv_panel(t, l, first);
+    heddle_blas_trsm(t, 'L', 'L', 'N', 'U', heddle_la_one(t), l, u);
+    heddle_blas_gemm(t, 'N', 'N', heddle_la_minus_one(t),
+                     la_part(t, a, left, 0, a.m - left, left), u,
+                     heddle_la_one(t), r);
+    more = nopiv_panel(t, r, first + left);
+    return info != 0 ? info : more;
+}
+
+/* --- tasks -------------------------------------------------------------------- */
+
+static heddle_status run_panel(struct heddle_exec *x)
+{
+    const struct getrf_arg *g = heddle_exec_arg(x);
+    const enum heddle_la_type t = g->h.t;
+    const struct la_block all = la_operand(x, 0);
+    const struct la_block a = la_part(t, all, g->k0, 0, all.m - g->k0, all.n);
+    int info;
+
+    if (heddle_la_is_broken(&g->h))
+        return HEDDLE_OK;
+    if (!g->has_pivots) {
+        heddle_la_found(&g->h, nopiv_panel(t, a, g->k0), false);
+        return HEDDLE_OK;
+    }
+    {
+        int *ipiv = heddle_exec_ptr(x, 1);
+
+        info = heddle_blas_getrf(t, a, ipiv);
+        for (size_t i = 0; i < g->nk; i++)
+            ipiv[i] += (int)g->k0;
+    }
+    if (info > 0)
+        heddle_la_found(&g->h, (int)g->k0 + info, false);
+    return HEDDLE_OK;
+}
+
+/* The rows of a change places; pivots of the task's panel, from its rows on. */
+static heddle_status swap_rows(const struct getrf_arg *g, struct la_block a,
+                               const int *ipiv)
+{
+    int *local = heddle_la_work(g->nk * sizeof(int));
+
+    if (local == NULL)
+        return HEDDLE_ENOMEM;
+    for (size_t i = 0; i < g->nk; i++)
+        local[i] = ipiv[i] - (int)g->k0;
+    heddle_blas_laswp(g->h.t, a, local, g->nk, false);
+    return HEDDLE_OK;
+}
+
+static heddle_status run_update(struct heddle_exec *x)
+{
+    const struct getrf_arg *g = heddle_exec_arg(x);
+    const enum heddle_la_type t = g->h.t;
+    const struct la_block ak = la_operand(x, 0), aj = la_operand(x, 1);
+    const size_t m = aj.m - g->k0, n = aj.n, below = g->k0 + g->nk;
+    const struct la_block u = la_part(t, aj, g->k0, 0, g->nk, n);
+
+    if (heddle_la_is_broken(&g->h))
+        return HEDDLE_OK;
+    if (g->has_pivots)
+        LA_TRY(swap_rows(g, la_part(t, aj, g->k0, 0, m, n),
+                         heddle_exec_ptr(x, 2)));
+    heddle_blas_trsm(t, 'L', 'L', 'N', 'U', heddle_la_one(t),
+                     la_part(t, ak, g->k0, 0, g->nk, g->nk), u);
+    heddle_blas_gemm(t, 'N', 'N', heddle_la_minus_one(t),
+                     la_part(t, ak, below, 0, ak.m - below, g->nk), u,
+                     heddle_la_one(t),
+                     la_part(t, aj, below, 0, aj.m - below, n));
+    return HEDDLE_OK;
+}
+
+static heddle_status run_back(struct heddle_exec *x)
+{
+    const struct getrf_arg *g = heddle_exec_arg(x);
+    const struct la_block a = la_operand(x, 0);
+
+    if (heddle_la_is_broken(&g->h))
+        return HEDDLE_OK;
+    return swap_rows(g, la_part(g->h.t, a, g->k0, 0, a.m - g->k0, a.n),
+                     heddle_exec_ptr(x, 1));
+}
+
+/* --- costs ---------------------------------------------------------------------- */
+
+static struct heddle_cost cost_panel(struct heddle_exec *x)
+{
+    const struct getrf_arg *g = heddle_exec_arg(x);
+    const struct heddle_layout *l = heddle_exec_layout(x, 0);
+    const size_t m = l->extent[0] - g->k0;
+
+    return (struct heddle_cost){.flops = la_flops(g->h.t, m, g->nk, g->nk) / 2,
+                                .bytes =
+                                    (double)(m * g->nk * la_bytes(g->h.t) * 2)};
+}
+
+static struct heddle_cost cost_update(struct heddle_exec *x)
+{
+    const struct getrf_arg *g = heddle_exec_arg(x);
+    const struct heddle_layout *l = heddle_exec_layout(x, 1);
+    const size_t m = l->extent[0] - g->k0;
+
+    return (struct heddle_cost){
+        .flops = la_flops(g->h.t, m, l->extent[1], g->nk),
+        .bytes = (double)(m * (g->nk + 2 * l->extent[1]) * la_bytes(g->h.t))};
+}
+
+static struct heddle_cost cost_back(struct heddle_exec *x)
+{
+    const struct getrf_arg *g = heddle_exec_arg(x);
+    const struct heddle_layout *l = heddle_exec_layout(x, 0);
+
+    return (struct heddle_cost){
+        .bytes = (double)(g->nk * l->extent[1] * la_bytes(g->h.t) * 4)};
+}
+
+static const heddle_kernel kernel_panel = {
+    .size = sizeof(heddle_kernel),
+    .name = "getrf_panel",
+    .noperands = 2,
+    .mode = {HEDDLE_RW, HEDDLE_W},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_panel}},
+    .cost = cost_panel};
+
+static const heddle_kernel kernel_update = {
+    .size = sizeof(heddle_kernel),
+    .name = "getrf_update",
+    .noperands = 3,
+    .mode = {HEDDLE_R, HEDDLE_RW, HEDDLE_R},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_update}},
+    .cost = cost_update};
+
+static const heddle_kernel kernel_back = {
+    .size = sizeof(heddle_kernel),
+    .name = "getrf_back",
+    .noperands = 2,
+    .mode = {HEDDLE_RW, HEDDLE_R},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_back}},
+    .cost = cost_back};
+
+/* --- the loop ---------------------------------------------------------------------- */
+
+static const enum heddle_mode modes[3] = {HEDDLE_R, HEDDLE_RW, HEDDLE_R};
+
+/* Step k: its panel, and the updates of the columns behind it. */
+static heddle_status submit_step(heddle_matrix *a, struct getrf_arg *g,
+                                 size_t k, heddle_handle *pivots)
+{
+    static const enum heddle_mode panel[2] = {HEDDLE_RW, HEDDLE_W};
+    heddle_la *la = g->h.la;
+    heddle_handle *const op[2] = {a->col[k], pivots};
+    const unsigned more = pivots != NULL ? 1 : 0;
+
+    LA_TRY(heddle_la_submit(la, &kernel_panel, op, panel, 1 + more, g,
+                            sizeof(*g), (int)(2 * (a->nt - k) + 1)));
+    for (size_t j = k + 1; j < a->nt; j++) {
+        heddle_handle *const upd[3] = {a->col[k], a->col[j], pivots};
+
+        LA_TRY(heddle_la_submit(la, &kernel_update, upd, modes, 2 + more, g,
+                                sizeof(*g), (int)(2 * (a->nt - j))));
+    }
+    return HEDDLE_OK;
+}
+
+/* Columns left of panel k; nobody waits for them. */
+static heddle_status submit_back(heddle_matrix *a, const struct getrf_arg *g,
+                                 size_t k, heddle_handle *pivots)
+{
+    static const enum heddle_mode back[2] = {HEDDLE_RW, HEDDLE_R};
+
+    for (size_t j = 0; j < k; j++) {
+        heddle_handle *const op[2] = {a->col[j], pivots};
+
+        LA_TRY(heddle_la_submit(g->h.la, &kernel_back, op, back, 2, g,
+                                sizeof(*g), -1));
+    }
+    return HEDDLE_OK;
+}
+
+static heddle_status submit_all(heddle_la *la, heddle_matrix *a, int *ipiv)
+{
+    const size_t n = la_min(a->m, a->n);
+    struct getrf_arg g = {.h = heddle_la_begin(la, a),
+                          .has_pivots = ipiv != NULL};
+    heddle_status st = HEDDLE_OK;
+
+    for (size_t k = 0; k < a->nt && la_first(a, k) < n && st == HEDDLE_OK;
+         k++) {
+        heddle_handle *pivots = NULL;
+
+        g.k0 = la_first(a, k);
+        g.nk = la_min(la_width(a, k), n - g.k0);
+        if (ipiv != NULL)
+            st = heddle_handle_vector(la->ctx, ipiv + g.k0, g.nk, HEDDLE_I32,
+                                      &pivots);
+        if (st == HEDDLE_OK)
+            st = submit_step(a, &g, k, pivots);
+        if (st == HEDDLE_OK && ipiv != NULL)
+            st = submit_back(a, &g, k, pivots);
+        heddle_handle_unref(pivots);
+    }
+    return st;
+}
+
+heddle_status heddle_la_getrf(heddle_la *la, heddle_matrix *a, int *ipiv)
+{
+    LA_CHECK(la, 1, la != NULL && a != NULL);
+    LA_CHECK(la, 2, ipiv != NULL || la_min(a->m, a->n) == 0);
+    return submit_all(la, a, ipiv);
+}
+
+heddle_status heddle_la_getrf_nopiv(heddle_la *la, heddle_matrix *a)
+{
+    LA_CHECK(la, 1, la != NULL && a != NULL);
+    return submit_all(la, a, NULL);
+}

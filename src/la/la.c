@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * la: sequences of calls, and what all routines share.
+ *
+ * Invariants (1) a sequence ends after its tasks, so tasks may point to it
+ *            (2) `found` and `broken` only go down between two waits
+ */
+#include "la/la.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+
+static const uint64_t none = UINT64_MAX;
+
+const char *heddle_la_missing(void)
+{
+    static _Thread_local char why[256];
+    const char *library = heddle_env_value("HEDDLE_BLAS_LIBRARY");
+
+    why[0] = '\0';
+    if (heddle_blas_open(library, why, sizeof(why)) == NULL)
+        return why;
+    heddle_blas_close();
+    return "";
+}
+
+static void la_look(heddle_la *la)
+{
+    struct heddle_class_info c = {.size = sizeof(c)};
+
+    for (unsigned i = 0; heddle_ctx_get_class(la->ctx, i, &c) == HEDDLE_OK;
+         i++) {
+        if (strcmp(c.kind, "cpu") == 0)
+            la->ncores += c.nworkers;
+        la->has_cuda |= strcmp(c.kind, "cuda") == 0 && c.is_lost == 0 &&
+                        (la->opts.devices == 0 ||
+                         (la->opts.devices >> HEDDLE_DEV_CUDA & 1) != 0);
+    }
+}
+
+heddle_status heddle_la_create(heddle_ctx *ctx,
+                               const struct heddle_la_opts *opts,
+                               heddle_la **la_out)
+{
+    heddle_la *la;
+    heddle_status st;
+
+    if (ctx == NULL || la_out == NULL ||
+        (opts != NULL && opts->size != sizeof(*opts)))
+        return HEDDLE_EINVAL;
+    la = heddle_zalloc(&heddle_allocator_default, 1, sizeof(*la));
+    if (la == NULL)
+        return HEDDLE_ENOMEM;
+    la->ctx = ctx;
+    if (opts != NULL)
+        la->opts = *opts;
+    atomic_init(&la->found, none);
+    atomic_init(&la->broken, none);
+    if (heddle_blas_open(heddle_env_value("HEDDLE_BLAS_LIBRARY"), NULL, 0) ==
+        NULL) {
+        heddle_free(&heddle_allocator_default, la, sizeof(*la));
+        return HEDDLE_ENOENT;
+    }
+    st = heddle_group_create(ctx, &la->group);
+    if (st != HEDDLE_OK) {
+        heddle_blas_close();
+        heddle_free(&heddle_allocator_default, la, sizeof(*la));
+        return st;
+    }
+    la_look(la);
+    *la_out = la;
+    return HEDDLE_OK;
+}
+
+void heddle_la_destroy(heddle_la *la)
+{
+    if (la == NULL)
+        return;
+    if (heddle_group_wait(la->group, 0) != HEDDLE_OK)
+        (void)0; /* who wants to know has waited */
+    heddle_group_unref(la->group);
+    heddle_blas_close();
+    heddle_free(&heddle_allocator_default, la, sizeof(*la));
+}
+
+heddle_status heddle_la_wait(heddle_la *la, int *info_out)
+{
+    heddle_status st;
+    uint64_t found;
+
+    if (la == NULL)
+        return HEDDLE_EINVAL;
+    st = heddle_group_wait(la->group, 0);
+    found = atomic_exchange_explicit(&la->found, none, memory_order_relaxed);
+    atomic_store_explicit(&la->broken, none, memory_order_relaxed);
+    if (info_out != NULL)
+        *info_out = la->refused != 0 ? la->refused
+                    : found != none  ? (int)(found & INT32_MAX)
+                                     : 0;
+    la->refused = 0;
+    return st;
+}
+
+struct la_head heddle_la_begin(heddle_la *la, const heddle_matrix *a)
+{
+    return (struct la_head){.la = la, .call = ++la->ncalls, .t = a->t};
+}
+
+heddle_status heddle_la_refuse(heddle_la *la, int i)
+{
+    if (la != NULL && la->refused == 0)
+        la->refused = -i;
+    return HEDDLE_EINVAL;
+}
+
+heddle_status heddle_la_submit(heddle_la *la, const heddle_kernel *kernel,
+                               heddle_handle *const *operands,
+                               const enum heddle_mode *modes, unsigned n,
+                               const void *arg, size_t arg_bytes, int priority)
+{
+    const struct heddle_task_opts o = {
+        .size = sizeof(o), .group = la->group, .devices = la->opts.devices};
+
+    return heddle_submit(
+        la->ctx, kernel,
+        &(struct heddle_call){.arg = arg,
+                              .arg_bytes = arg_bytes,
+                              .priority = priority + la->opts.priority,
+                              .noperands = n,
+                              .operands = operands,
+                              .modes = modes,
+                              .opts = &o});
+}
+
+static void lower(_Atomic uint64_t *at, uint64_t key)
+{
+    uint64_t old = atomic_load_explicit(at, memory_order_relaxed);
+
+    while (key < old &&
+           !atomic_compare_exchange_weak_explicit(
+               at, &old, key, memory_order_relaxed, memory_order_relaxed))
+        ;
+}
+
+void heddle_la_found(const struct la_head *h, int info, bool breaks)
+{
+    if (info <= 0)
+        return;
+    lower(&h->la->found, (uint64_t)h->call << 32 | (uint32_t)info);
+    if (breaks)
+        lower(&h->la->broken, h->call);
+}
+
+bool heddle_la_is_broken(const struct la_head *h)
+{
+    return atomic_load_explicit(&h->la->broken, memory_order_relaxed) <=
+           h->call;
+}
+
+char heddle_la_letter(char c, const char *letters)
+{
+    if (c >= 'a' && c <= 'z')
+        c = (char)(c - 'a' + 'A');
+    return c != '\0' && strchr(letters, c) != NULL ? c : '\0';
+}
+
+unsigned heddle_la_merge(struct heddle_exec *x, enum heddle_la_type t,
+                         unsigned first, unsigned n, struct la_block *out)
+{
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < n; i++) {
+        const struct la_block b = la_operand(x, first + i);
+        struct la_block *last = count > 0 ? &out[count - 1] : NULL;
+
+        if (last != NULL && last->ld == b.ld && last->m == b.m &&
+            (char *)last->a + last->n * last->ld * la_bytes(t) == (char *)b.a)
+            last->n += b.n;
+        else
+            out[count++] = b;
+    }
+    return count;
+}
+
+/* --- scratch of a thread ----------------------------------------------------- */
+
+struct store {
+    void *p;
+    size_t bytes;
+};
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t key;
+static bool has_key;
+
+static void store_free(void *arg)
+{
+    struct store *s = arg;
+
+    heddle_free(&heddle_allocator_default, s->p, s->bytes);
+    heddle_free(&heddle_allocator_default, s, sizeof(*s));
+}
+
+static void store_key(void)
+{
+    has_key = pthread_key_create(&key, store_free) == 0;
+}
+
+void *heddle_la_work(size_t bytes)
+{
+    struct store *s;
+
+    (void)pthread_once(&once, store_key);
+    if (!has_key)
+        return NULL;
+    s = pthread_getspecific(key);
+    if (s == NULL) {
+        s = heddle_zalloc(&heddle_allocator_default, 1, sizeof(*s));
+        if (s == NULL)
+            return NULL;
+        if (pthread_setspecific(key, s) != 0) {
+            heddle_free(&heddle_allocator_default, s, sizeof(*s));
+            return NULL;
+        }
+    }
+    if (s->bytes < bytes) {
+        heddle_free(&heddle_allocator_default, s->p, s->bytes);
+        s->p = heddle_alloc_aligned(&heddle_allocator_default, bytes, 4096);
+        s->bytes = s->p != NULL ? bytes : 0;
+    }
+    return s->p;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef HEDDLE_LA_LA_H
+#define HEDDLE_LA_LA_H
+
+/*
+ * Contract inside of the dense library: what a routine needs.
+ *
+ * A routine is one file: its kernels (functions of tasks), then the loop that
+ * submits them, then its public function, which checks arguments as LAPACK does
+ * (LA_CHECK), opens a call (heddle_la_begin) and runs the loop. A matrix is a list
+ * of block columns: a task gets those it reads and the one it writes; rows are
+ * numbers in its argument. On cores, block columns that lie beside each other are
+ * one block again (la_merge), so that BLAS gets large operands.
+ *
+ * The library uses public headers and base only.
+ */
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "heddle/heddle.h"
+#include "heddle/la.h"
+#include "la/blas.h"
+
+struct heddle_la {
+    heddle_ctx *ctx;
+    heddle_group *group;
+    struct heddle_la_opts opts;
+    unsigned ncores;
+    bool has_cuda;
+    uint32_t ncalls;
+    int refused; /* -argument of the first call that was refused; 0: none */
+    /* Numbers of calls go up, so the smallest key is the first call's smallest
+     * info. All with relaxed order: tasks are ordered by their data. */
+    _Atomic uint64_t found;  /* call << 32 | info */
+    _Atomic uint64_t broken; /* calls from this one on do nothing */
+};
+
+struct heddle_matrix {
+    heddle_ctx *ctx;
+    enum heddle_dtype dtype;
+    enum heddle_la_type t;
+    size_t m, n, nb, nt;  /* nt block columns of width nb, the last one less */
+    heddle_handle *root;  /* NULL: block columns have memory of their own */
+    heddle_handle *col[]; /* nt of them */
+};
+
+/* The first member of the argument of every kernel of the library. */
+struct la_head {
+    heddle_la *la;
+    uint32_t call;
+    enum heddle_la_type t;
+};
+
+static inline size_t la_min(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline size_t la_max(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* First row (or column) of block column k, and its width. */
+static inline size_t la_first(const heddle_matrix *a, size_t k)
+{
+    return k * a->nb;
+}
+
+static inline size_t la_width(const heddle_matrix *a, size_t k)
+{
+    return la_min(a->nb, a->n - k * a->nb);
+}
+
+/* --- la.c: calls ----------------------------------------------------------- */
+
+/* Opens the next call: the head of its arguments. */
+struct la_head heddle_la_begin(heddle_la *la, const heddle_matrix *a);
+
+/* A task on n operands (n <= 255). Urgent tasks have a high priority. */
+heddle_status heddle_la_submit(heddle_la *la, const heddle_kernel *kernel,
+                               heddle_handle *const *operands,
+                               const enum heddle_mode *modes, unsigned n,
+                               const void *arg, size_t arg_bytes, int priority);
+
+/* The call is refused: argument i (from 1, as in LAPACK) is illegal. */
+heddle_status heddle_la_refuse(heddle_la *la, int i);
+
+#define LA_CHECK(la, i, condition)                                             \
+    do {                                                                       \
+        if (!(condition))                                                      \
+            return heddle_la_refuse((la), (i));                                \
+    } while (0)
+
+#define LA_TRY(expr)                                                           \
+    do {                                                                       \
+        const heddle_status la_st_ = (expr);                                   \
+                                                                               \
+        if (la_st_ != HEDDLE_OK)                                               \
+            return la_st_;                                                     \
+    } while (0)
+
+/* From tasks: info > 0 was found; with `breaks` later tasks have nothing to do. */
+void heddle_la_found(const struct la_head *h, int info, bool breaks);
+bool heddle_la_is_broken(const struct la_head *h);
+
+/* One of the letters, in upper case; 0: none of them. */
+char heddle_la_letter(char c, const char *letters);
+
+/* --- matrix.c ---------------------------------------------------------------- */
+
+/* Like `like`, in memory of the runtime: m x n with block columns of width nb. */
+heddle_status heddle_la_temporary(heddle_la *la, enum heddle_dtype dtype,
+                                  size_t m, size_t n, size_t nb,
+                                  heddle_matrix **out);
+
+/* --- inside of tasks ----------------------------------------------------------- */
+
+static inline struct la_block la_operand(struct heddle_exec *x, unsigned i)
+{
+    const struct heddle_layout *l = heddle_exec_layout(x, i);
+
+    return (struct la_block){heddle_exec_ptr(x, i), l->extent[0], l->extent[1],
+                             l->stride[1]};
+}
+
+/* Operands first .. first + n - 1 as blocks: those that lie beside each other are
+ * one. Returns their number (out has n). */
+unsigned heddle_la_merge(struct heddle_exec *x, enum heddle_la_type t,
+                         unsigned first, unsigned n, struct la_block *out);
+
+/* Floating-point operations of a product m x n x k, in real ones. */
+static inline double la_flops(enum heddle_la_type t, size_t m, size_t n,
+                              size_t k)
+{
+    return (la_is_complex(t) ? 8.0 : 2.0) * (double)m * (double)n * (double)k;
+}
+
+/* Scratch of a task on a core: from the thread's own store, kept for the next
+ * task. NULL: no memory. */
+void *heddle_la_work(size_t bytes);
+
+#endif /* HEDDLE_LA_LA_H */

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * matrix: block columns of column-major memory, or of the runtime's.
+ *
+ * Width      of a block column, when nobody says it: wide enough that products
+ *            run at full speed, and enough of them that all cores have work.
+ */
+#include "base/alloc.h"
+#include "la/la.h"
+
+static size_t pick_nb(const heddle_la *la, size_t m, size_t n)
+{
+    const size_t k = la_min(m, n), want = 8 * (size_t)la_max(la->ncores, 1);
+    size_t nb = la->has_cuda && k >= 4096 ? 512 : 256;
+
+    if (la->opts.nb != 0)
+        return la->opts.nb;
+    while (nb > 64 && n / nb < want)
+        nb -= 64;
+    return nb;
+}
+
+static heddle_status make_columns(heddle_la *la, heddle_matrix *a, void *ptr,
+                                  size_t ld)
+{
+    heddle_status st = HEDDLE_OK;
+
+    if (a->nt > 0 && ptr != NULL)
+        st = heddle_handle_matrix(la->ctx, ptr, a->m, a->n, ld, a->dtype,
+                                  &a->root);
+    for (size_t j = 0; j < a->nt && st == HEDDLE_OK; j++)
+        st = ptr != NULL
+                 ? heddle_view_tile(a->root, 0, j, a->m, a->nb, &a->col[j])
+                 : heddle_handle_matrix(la->ctx, NULL, a->m, la_width(a, j), 0,
+                                        a->dtype, &a->col[j]);
+    return st;
+}
+
+heddle_status heddle_matrix_create_nb(heddle_la *la, enum heddle_dtype dtype,
+                                      size_t m, size_t n, void *a, size_t ld,
+                                      size_t nb, heddle_matrix **out)
+{
+    enum heddle_la_type t;
+    heddle_matrix *x;
+    heddle_status st;
+    size_t nt;
+
+    if (la == NULL || out == NULL || nb == 0 || !la_type_of(dtype, &t) ||
+        (a != NULL && ld < la_max(m, 1)))
+        return HEDDLE_EINVAL;
+    if (m > INT32_MAX || n > INT32_MAX)
+        return HEDDLE_EOVERFLOW; /* BLAS counts with 32 bits */
+    nt = m == 0 ? 0 : (n + nb - 1) / nb;
+    x = heddle_zalloc(&heddle_allocator_default, 1,
+                      sizeof(*x) + nt * sizeof(x->col[0]));
+    if (x == NULL)
+        return HEDDLE_ENOMEM;
+    *x = (struct heddle_matrix){.ctx = la->ctx,
+                                .dtype = dtype,
+                                .t = t,
+                                .m = m,
+                                .n = n,
+                                .nb = nb,
+                                .nt = nt};
+    st = make_columns(la, x, a, ld);
+    if (st != HEDDLE_OK) {
+        heddle_matrix_destroy(x);
+        return st;
+    }
+    *out = x;
+    return HEDDLE_OK;
+}
+
+heddle_status heddle_matrix_create(heddle_la *la, enum heddle_dtype dtype,
+                                   size_t m, size_t n, void *a, size_t ld,
+                                   heddle_matrix **out)
+{
+    if (la == NULL)
+        return HEDDLE_EINVAL;
+    return heddle_matrix_create_nb(la, dtype, m, n, a, ld, pick_nb(la, m, n),
+                                   out);
+}
+
+heddle_status heddle_la_temporary(heddle_la *la, enum heddle_dtype dtype,
+                                  size_t m, size_t n, size_t nb,
+                                  heddle_matrix **out)
+{
+    return heddle_matrix_create_nb(la, dtype, m, n, NULL, m, nb, out);
+}
+
+void heddle_matrix_destroy(heddle_matrix *a)
+{
+    if (a == NULL)
+        return;
+    for (size_t j = 0; j < a->nt; j++)
+        heddle_handle_unref(a->col[j]);
+    heddle_handle_unref(a->root);
+    heddle_free(&heddle_allocator_default, a,
+                sizeof(*a) + a->nt * sizeof(a->col[0]));
+}
+
+size_t heddle_matrix_rows(const heddle_matrix *a)
+{
+    return a == NULL ? 0 : a->m;
+}
+
+size_t heddle_matrix_cols(const heddle_matrix *a)
+{
+    return a == NULL ? 0 : a->n;
+}
+
+size_t heddle_matrix_nb(const heddle_matrix *a)
+{
+    return a == NULL ? 0 : a->nb;
+}
+
+enum heddle_dtype heddle_matrix_dtype(const heddle_matrix *a)
+{
+    return a == NULL ? (enum heddle_dtype)0 : a->dtype;
+}
+
+heddle_handle *heddle_matrix_column(heddle_matrix *a, size_t j)
+{
+    return a == NULL || j >= a->nt ? NULL : a->col[j];
+}
+
+/* --- from and to memory of the program ------------------------------------- */
+
+static heddle_status copy_column(heddle_matrix *a, size_t j, char *user,
+                                 size_t ld, bool is_put)
+{
+    const size_t bytes = la_bytes(a->t);
+    const struct heddle_layout *l = heddle_handle_get_layout(a->col[j]);
+    void *ptr = NULL;
+    char *own;
+
+    LA_TRY(
+        heddle_handle_acquire(a->col[j], is_put ? HEDDLE_W : HEDDLE_R, &ptr));
+    own = ptr;
+    for (size_t c = 0; c < la_width(a, j); c++) {
+        char *mine = own + c * l->stride[1] * bytes;
+        char *theirs = user + (la_first(a, j) + c) * ld * bytes;
+
+        memcpy(is_put ? mine : theirs, is_put ? theirs : mine, a->m * bytes);
+    }
+    return heddle_handle_release(a->col[j]);
+}
+
+static heddle_status copy_all(heddle_la *la, heddle_matrix *a, void *user,
+                              size_t ld, bool is_put)
+{
+    if (la == NULL || a == NULL || (user == NULL && a->nt > 0) || ld < a->m)
+        return HEDDLE_EINVAL;
+    for (size_t j = 0; j < a->nt; j++)
+        LA_TRY(copy_column(a, j, user, ld, is_put));
+    return HEDDLE_OK;
+}
+
+heddle_status heddle_matrix_put(heddle_la *la, heddle_matrix *a,
+                                const void *from, size_t ld)
+{
+    return copy_all(la, a, (void *)(uintptr_t)from, ld, true);
+}
+
+heddle_status heddle_matrix_get(heddle_la *la, heddle_matrix *a, void *to,
+                                size_t ld)
+{
+    return copy_all(la, a, to, ld, false);
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * potrf: Cholesky on block columns.
+ *
+ * Lower  panel k:     A_kk = L L^H; A_ik = A_ik L^-H below
+ *        update j, k: A_ij = A_ij - A_ik A_jk^H for the rows i from j on
+ * Upper  update j, k: A_kj = U_kk^-H (A_kj - U_0k^H A_0j), rows 0 above k
+ *        panel j:     A_jj = A_jj - U_0j^H U_0j; A_jj = U^H U
+ * In both every update(j, k) needs panel k and the updates of j before it, so one
+ * loop submits both.
+ */
+#include "la/la.h"
+
+struct potrf_arg {
+    struct la_head h;
+    char uplo;
+    size_t k0, nk; /* rows of block k */
+    size_t j0;     /* first row of block j */
+};
+
+static heddle_status panel_lower(struct heddle_exec *x,
+                                 const struct potrf_arg *g)
+{
+    const enum heddle_la_type t = g->h.t;
+    const struct la_block a = la_operand(x, 0);
+    const size_t below = g->k0 + g->nk;
+    const struct la_block d = la_part(t, a, g->k0, 0, g->nk, g->nk);
+    const int info = heddle_blas_potrf(t, 'L', d);
+
+    if (info != 0)
+        heddle_la_found(&g->h, (int)g->k0 + info, true);
+    else
+        heddle_blas_trsm(t, 'R', 'L', 'C', 'N', heddle_la_one(t), d,
+                         la_part(t, a, below, 0, a.m - below, g->nk));
+    return HEDDLE_OK;
+}
+
+static heddle_status panel_upper(struct heddle_exec *x,
+                                 const struct potrf_arg *g)
+{
+    const enum heddle_la_type t = g->h.t;
+    const struct la_block a = la_operand(x, 0);
+    const struct la_block d = la_part(t, a, g->k0, 0, g->nk, g->nk);
+    int info;
+
+    heddle_blas_syrk(t, true, 'U', 'C', heddle_la_minus_one(t),
+                     la_part(t, a, 0, 0, g->k0, g->nk), heddle_la_one(t), d);
+    info = heddle_blas_potrf(t, 'U', d);
+    if (info != 0)
+        heddle_la_found(&g->h, (int)g->k0 + info, true);
+    return HEDDLE_OK;
+}
+
+static heddle_status run_panel(struct heddle_exec *x)
+{
+    const struct potrf_arg *g = heddle_exec_arg(x);
+
+    if (heddle_la_is_broken(&g->h))
+        return HEDDLE_OK;
+    return g->uplo == 'L' ? panel_lower(x, g) : panel_upper(x, g);
+}
+
+static heddle_status run_update(struct heddle_exec *x)
+{
+    const struct potrf_arg *g = heddle_exec_arg(x);
+    const enum heddle_la_type t = g->h.t;
+    const struct la_block ak = la_operand(x, 0), aj = la_operand(x, 1);
+    const void *one = heddle_la_one(t), *minus = heddle_la_minus_one(t);
+
+    if (heddle_la_is_broken(&g->h))
+        return HEDDLE_OK;
+    if (g->uplo == 'L') {
+        const size_t n = aj.n, below = g->j0 + n;
+        const struct la_block top = la_part(t, ak, g->j0, 0, n, g->nk);
+
+        heddle_blas_syrk(t, true, 'L', 'N', minus, top, one,
+                         la_part(t, aj, g->j0, 0, n, n));
+        heddle_blas_gemm(t, 'N', 'C', minus,
+                         la_part(t, ak, below, 0, ak.m - below, g->nk), top,
+                         one, la_part(t, aj, below, 0, aj.m - below, n));
+    } else {
+        const struct la_block b = la_part(t, aj, g->k0, 0, g->nk, aj.n);
+
+        heddle_blas_gemm(t, 'C', 'N', minus, la_part(t, ak, 0, 0, g->k0, g->nk),
+                         la_part(t, aj, 0, 0, g->k0, aj.n), one, b);
+        heddle_blas_trsm(t, 'L', 'U', 'C', 'N', one,
+                         la_part(t, ak, g->k0, 0, g->nk, g->nk), b);
+    }
+    return HEDDLE_OK;
+}
+
+static struct heddle_cost cost_panel(struct heddle_exec *x)
+{
+    const struct potrf_arg *g = heddle_exec_arg(x);
+    const size_t m = heddle_exec_layout(x, 0)->extent[0] - g->k0, n = g->nk;
+    const size_t rows = g->uplo == 'L' ? m - n : g->k0;
+
+    return (struct heddle_cost){
+        .flops =
+            la_flops(g->h.t, rows, n, n) / 2 + la_flops(g->h.t, n, n, n) / 6,
+        .bytes = (double)((rows + n) * n * la_bytes(g->h.t) * 2)};
+}
+
+static struct heddle_cost cost_update(struct heddle_exec *x)
+{
+    const struct potrf_arg *g = heddle_exec_arg(x);
+    const struct heddle_layout *l = heddle_exec_layout(x, 1);
+    const size_t rows = g->uplo == 'L' ? l->extent[0] - g->j0 : g->k0 + g->nk;
+
+    return (struct heddle_cost){
+        .flops = la_flops(g->h.t, rows, l->extent[1], g->nk),
+        .bytes =
+            (double)(rows * (g->nk + 2 * l->extent[1]) * la_bytes(g->h.t))};
+}
+
+static const heddle_kernel kernel_panel = {
+    .size = sizeof(heddle_kernel),
+    .name = "potrf_panel",
+    .noperands = 1,
+    .mode = {HEDDLE_RW},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_panel}},
+    .cost = cost_panel};
+
+static const heddle_kernel kernel_update = {
+    .size = sizeof(heddle_kernel),
+    .name = "potrf_update",
+    .noperands = 2,
+    .mode = {HEDDLE_R, HEDDLE_RW},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_update}},
+    .cost = cost_update};
+
+heddle_status heddle_la_potrf(heddle_la *la, char uplo, heddle_matrix *a)
+{
+    struct potrf_arg g = {.uplo = heddle_la_letter(uplo, "UL")};
+
+    LA_CHECK(la, 1, la != NULL && g.uplo != '\0');
+    LA_CHECK(la, 2, a != NULL && a->m == a->n);
+    g.h = heddle_la_begin(la, a);
+    for (size_t k = 0; k < a->nt; k++) {
+        g.k0 = la_first(a, k);
+        g.nk = la_width(a, k);
+        LA_TRY(heddle_la_submit(la, &kernel_panel, &a->col[k], NULL, 1, &g,
+                                sizeof(g), (int)(2 * (a->nt - k) + 1)));
+        for (size_t j = k + 1; j < a->nt; j++) {
+            heddle_handle *const op[2] = {a->col[k], a->col[j]};
+
+            g.j0 = la_first(a, j);
+            LA_TRY(heddle_la_submit(la, &kernel_update, op, NULL, 2, &g,
+                                    sizeof(g), (int)(2 * (a->nt - j))));
+        }
+    }
+    return HEDDLE_OK;
+}
