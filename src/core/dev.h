@@ -186,7 +186,8 @@ struct heddle_devs {
     struct heddle_plat *plat; /* virtual time */
     struct heddle_sim *sim;
     bool is_virtual;
-    bool executes; /* functions are really called */
+    bool executes;   /* functions are really called */
+    bool has_urgent; /* the mover's: an urgent variant was seen */
     struct heddle_drive_env env;
     struct heddle_clock clock; /* as it was: does not jump when refined */
     char disk_path[512], cache_dir[1024];

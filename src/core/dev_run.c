@@ -717,6 +717,29 @@ bool heddle_dev_fill(struct dev_task *dt, unsigned node)
     return true;
 }
 
+/* Urgent ones have the last stream of their device, once there are any. */
+static struct dev_worker *dev_stream(struct heddle_devs *d,
+                                     const struct dev_task *dt)
+{
+    const struct heddle_variant *v =
+        &dt->x.kinfo->kernel->variants[dt->variant];
+    const struct dev_worker *end = d->worker + d->nworkers;
+    struct dev_worker *last = dt->worker;
+
+    if ((v->is_urgent == 0 && !d->has_urgent) ||
+        !d->cls[dt->worker->cls].drv->has_urgent)
+        return dt->on;
+    while (last + 1 < end && last[1].cls == last->cls)
+        last++;
+    if (v->is_urgent != 0) {
+        d->has_urgent = true;
+        return last;
+    }
+    if (dt->on != last || last->stream == 0)
+        return dt->on;
+    return dt->worker != last ? dt->worker : last - 1;
+}
+
 static heddle_status dev_prepare(struct heddle_devs *d, struct dev_task *dt)
 {
     const unsigned cls = dt->worker->cls, node = d->cls[cls].node;
@@ -802,6 +825,8 @@ void heddle_dev_begin(struct heddle_devs *d, struct dev_worker *dw,
         return;
     }
     st = dev_prepare(d, dt);
+    if (st == HEDDLE_OK && !d->is_virtual)
+        dt->on = dev_stream(d, dt);
     if (st == HEDDLE_EDECLINED)
         dev_again(dt, st, true, false);
     else if (st != HEDDLE_OK)

@@ -156,7 +156,8 @@ struct heddle_driver {
     const char *name;        /* unique */
     const char *help;        /* one line for `heddle info` */
     enum heddle_device kind; /* 0: memory only */
-    bool is_slow; /* to load: looked for only when the user asks for it */
+    bool is_slow;    /* to load: looked for only when the user asks for it */
+    bool has_urgent; /* kernels on the last stream go before those of others */
     /* Launches queue on its streams, order() is there, and a launch whose function
      * returned HEDDLE_OK need not be done again unless the device is lost. So tasks
      * are put behind it before it has ended, and streams have more of them. */
