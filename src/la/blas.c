@@ -215,6 +215,9 @@ typedef void (*gemm_fn)(const char *, const char *, const int *, const int *,
                         const int *, const void *, const void *, const int *,
                         const void *, const int *, const void *, void *,
                         const int *, size_t, size_t);
+typedef void (*gemv_fn)(const char *, const int *, const int *, const void *,
+                        const void *, const int *, const void *, const int *,
+                        const void *, void *, const int *, size_t);
 typedef void (*symm_fn)(const char *, const char *, const int *, const int *,
                         const void *, const void *, const int *, const void *,
                         const int *, const void *, void *, const int *, size_t,
@@ -244,6 +247,25 @@ typedef void (*larft_fn)(const char *, const char *, const int *, const int *,
                          const void *, const int *, const void *, void *,
                          const int *, size_t, size_t);
 
+/* One column: gemm would first copy all of A. Some libraries multiply y by beta
+ * even when that is 0. */
+static void one_column(enum heddle_la_type t, char ta, const void *alpha,
+                       struct la_block a, struct la_block b, const void *beta,
+                       struct la_block c)
+{
+    INT(m, ta == 'N' ? c.m : a.m);
+    INT(n, ta == 'N' ? a.n : c.m);
+    LD(lda, a);
+    const int step = 1;
+
+    if (memcmp(beta, heddle_la_zero(t), la_bytes(t)) == 0)
+        memset(c.a, 0, c.m * la_bytes(t));
+    heddle_blas_enter();
+    CALL(gemv, gemv_fn, t)
+    (&ta, &m, &n, alpha, a.a, &lda, b.a, &step, beta, c.a, &step, 1);
+    heddle_blas_leave();
+}
+
 void heddle_blas_gemm(enum heddle_la_type t, char ta, char tb,
                       const void *alpha, struct la_block a, struct la_block b,
                       const void *beta, struct la_block c)
@@ -257,6 +279,10 @@ void heddle_blas_gemm(enum heddle_la_type t, char ta, char tb,
 
     if (m == 0 || n == 0)
         return;
+    if (n == 1 && tb == 'N' && k > 0) {
+        one_column(t, ta, alpha, a, b, beta, c);
+        return;
+    }
     heddle_blas_enter();
     CALL(gemm, gemm_fn, t)
     (&ta, &tb, &m, &n, &k, alpha, a.a, &lda, b.a, &ldb, beta, c.a, &ldc, 1, 1);
