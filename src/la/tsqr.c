@@ -260,8 +260,9 @@ static heddle_status by_groups(heddle_la *la, enum heddle_la_tall how,
     LA_TRY(heddle_tall_open(&s, la, a, r, rows_of_group(la, a),
                             how == HEDDLE_LA_TALL_TREE ? TALL_TREE_OWN
                                                        : TALL_CHOLESKY_OWN));
-    st = how == HEDDLE_LA_TALL_TREE ? heddle_tall_tree(&s, h)
-                                    : heddle_tall_cholesky(&s, h);
+    st = how == HEDDLE_LA_TALL_TREE
+             ? heddle_tall_tree(&s, h)
+             : heddle_tall_cholesky(&s, h, how == HEDDLE_LA_TALL_CHOLESKY);
     heddle_tall_close(&s);
     return st;
 }
@@ -270,7 +271,7 @@ heddle_status heddle_la_tsqr(heddle_la *la, enum heddle_la_tall how,
                              heddle_matrix *a, heddle_matrix *r)
 {
     LA_CHECK(la, 1,
-             la != NULL && (unsigned)how <= (unsigned)HEDDLE_LA_TALL_CHOLESKY);
+             la != NULL && (unsigned)how <= (unsigned)HEDDLE_LA_TALL_SKETCH);
     LA_CHECK(la, 2, a != NULL && a->m >= a->n);
     LA_CHECK(la, 3,
              r != NULL && r != a && r->t == a->t && r->m == a->n &&
@@ -278,7 +279,7 @@ heddle_status heddle_la_tsqr(heddle_la *la, enum heddle_la_tall how,
     if (a->nt == 0)
         return HEDDLE_OK;
     if (how == HEDDLE_LA_TALL_AUTO)
-        how = a->m / a->n >= TALL_RATIO ? HEDDLE_LA_TALL_TREE
+        how = a->m / a->n >= TALL_RATIO ? HEDDLE_LA_TALL_SKETCH
                                         : HEDDLE_LA_TALL_FLAT;
     if (how == HEDDLE_LA_TALL_FLAT || !heddle_tall_fits(a))
         return flat(la, a, r);

@@ -8,7 +8,7 @@ enum { NB = 8 };
 
 static const enum heddle_la_tall all[] = {
     HEDDLE_LA_TALL_AUTO, HEDDLE_LA_TALL_FLAT, HEDDLE_LA_TALL_TREE,
-    HEDDLE_LA_TALL_CHOLESKY};
+    HEDDLE_LA_TALL_CHOLESKY, HEDDLE_LA_TALL_SKETCH};
 
 static struct ref random_orthogonal(enum heddle_la_type t, size_t m, size_t n,
                                     struct heddle_rng *rng)
