@@ -23,6 +23,7 @@ struct reader {
     struct heddle_plat_text *t;
     struct heddle_plat *p;
     unsigned nworkers;
+    unsigned version;
     unsigned host_line, overhead_line, name_line;
     unsigned cls_line[HEDDLE_PLAT_MAX_CLASSES];
     unsigned node_line[HEDDLE_PLAT_MAX_NODES];
@@ -414,16 +415,26 @@ static heddle_status line_fault(struct reader *r)
 
 static heddle_status line_overhead(struct reader *r)
 {
-    struct key key[] = {{"submit_us", NULL}, {"task_us", NULL}};
+    struct heddle_plat *p = r->p;
+    struct key key[] = {{"submit_us", NULL},
+                        {"task_us", NULL},
+                        {"wake_us", NULL},
+                        {"drive_us", NULL},
+                        {"notice_us", NULL}};
+    double *const out[] = {&p->submit_ns, &p->task_ns, &p->wake_ns,
+                           &p->drive_ns, &p->notice_ns};
 
+    _Static_assert(ARRAY(key) == ARRAY(out), "a key has no place");
     if (r->overhead_line != 0)
         return BAD(r, "the overheads were given in line %u", r->overhead_line);
     r->overhead_line = r->t->line;
-    HEDDLE_TRY(take_keys(r, 1, key, ARRAY(key)));
-    HEDDLE_TRY(take_number(r, &key[0], true, &r->p->submit_ns));
-    HEDDLE_TRY(take_number(r, &key[1], true, &r->p->task_ns));
-    r->p->submit_ns *= 1e3;
-    r->p->task_ns *= 1e3;
+    HEDDLE_TRY(take_keys(r, 1, key, r->version == 1 ? 2 : ARRAY(key)));
+    for (size_t i = 0; i < ARRAY(key); i++) {
+        HEDDLE_TRY(take_number(r, &key[i], true, out[i]));
+        *out[i] *= 1e3;
+    }
+    /* Version 1 had submit_us as a fact that nobody pays for. */
+    p->charges = r->version > 1;
     return HEDDLE_OK;
 }
 
@@ -466,13 +477,14 @@ static heddle_status read_head(struct reader *r)
 
     if (st == HEDDLE_AGAIN)
         return BAD(r, "the file is empty: it should begin with "
-                      "heddle-machine 1");
+                      "heddle-machine 1 or 2");
     HEDDLE_TRY(st);
     if (strcmp(r->t->word[0], "heddle-machine") != 0 || r->t->nwords != 2)
-        return BAD(r, "the first line should be heddle-machine 1");
-    if (strcmp(r->t->word[1], "1") != 0)
-        return BAD(r, "version %.64s is not known here, only 1 is",
+        return BAD(r, "the first line should be heddle-machine 1 or 2");
+    if (strcmp(r->t->word[1], "1") != 0 && strcmp(r->t->word[1], "2") != 0)
+        return BAD(r, "version %.64s is not known here, only 1 and 2 are",
                    r->t->word[1]);
+    r->version = r->t->word[1][0] == '1' ? 1 : 2;
     return HEDDLE_OK;
 }
 

@@ -91,8 +91,14 @@ struct heddle_plat {
     unsigned nbuses;
     struct heddle_fault *fault;
     unsigned nfaults;
-    double submit_ns; /* cost of one submission, on the submitter's clock */
-    double task_ns;   /* runtime overhead per task on its worker */
+    /* What the runtime itself costs. */
+    bool charges;     /* submit_ns too: not in files of version 1 */
+    double submit_ns; /* one submission, on the submitter's clock */
+    double task_ns;   /* per task on its worker */
+    double wake_ns;   /* until a core that sleeps begins a task */
+    double
+        drive_ns; /* per task of a device, on the one thread that drives all */
+    double notice_ns; /* from its end there until others know */
     struct heddle_plat_table *table;
 };
 
