@@ -91,6 +91,8 @@ static bool dev_fill_workers(struct heddle_devs *d)
     for (unsigned i = 0; i < d->nworkers; i++) {
         struct dev_worker *dw = &d->worker[i];
 
+        if (d->cost.is_submitting && i == d->cost.master)
+            continue;
         while (heddle_dev_has_room(d, dw) &&
                heddle_load_rlx(&d->cls[dw->cls].is_lost) == 0) {
             struct heddle_sched_task *t =
@@ -276,6 +278,8 @@ bool heddle_dev_loop(struct worker *w, bool (*stop)(void *), void *arg,
             break;
         heddle_thread_sleep_ns(NO_EVENT_NS); /* for an event of somebody else */
     }
+    if (ok && !is_nested)
+        heddle_cost_catch_up(w);
     heddle_returns_flush(&ctx->driver->returns);
     if (is_nested)
         heddle_dev_block(ctx->dev, false);
