@@ -392,6 +392,8 @@ bool heddle_region_step(struct heddle_devs *d);
 /* --- dev_cost.c ---------------------------------------------------------------- */
 
 void heddle_cost_init(struct heddle_devs *d);
+/* Cores of a virtual machine where a submission takes time; else 0. */
+unsigned heddle_cost_cores(const heddle_ctx *ctx);
 /* What becomes ready from now on does so by the end of dt. Returns what d->cost.from
  * was, to be set again. */
 struct dev_from heddle_cost_release(struct heddle_devs *d,

@@ -3,7 +3,8 @@
  * dev_cost: what the runtime itself costs, in virtual time.
  *
  *   submission   passes on the program's thread, which is the first core: that one
- *                runs nothing meanwhile, the others do
+ *                runs nothing meanwhile, the others do. As in real time, a window
+ *                that is full makes the program wait
  *   waking       a core that was idle for longer than it spins begins later
  *   driving      the driver thread launches one task after the other, for all
  *                devices. What waits for a task of the same device only is launched
@@ -45,6 +46,19 @@ void heddle_cost_init(struct heddle_devs *d)
     for (unsigned i = d->nworkers; i-- > 0;)
         if (d->cls[d->worker[i].cls].kind == HEDDLE_DEV_CPU && !c->has_own_core)
             c->master = i;
+}
+
+unsigned heddle_cost_cores(const heddle_ctx *ctx)
+{
+    const struct heddle_devs *d = ctx->dev;
+    unsigned n = 0;
+
+    if (!d->plat->charges || !(d->plat->submit_ns > 0))
+        return 0;
+    for (unsigned i = 0; i < d->ncls; i++)
+        if (d->cls[i].kind == HEDDLE_DEV_CPU)
+            n += d->cls[i].nworkers;
+    return n == 0 ? 1 : n;
 }
 
 /* --- who made it ready ------------------------------------------------------------ */

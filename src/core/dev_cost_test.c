@@ -119,6 +119,30 @@ TEST(submission)
     end(&r);
 }
 
+/* No more than the window is ahead of the cores, as in real time. */
+TEST(window)
+{
+    enum { N = 3000, WINDOW = 1024 };
+    struct heddle_ctx_stats s = {.size = sizeof(s)};
+    struct run r;
+
+    begin(&r, 2, 2, "submit_us 0.001");
+    for (unsigned i = 0; i < N; i++)
+        put(&r, i % MOST, &on_core);
+    CHECK_OK(heddle_ctx_get_stats(r.ctx, &s));
+    CHECK(s.submitted - s.done <= WINDOW);
+    CHECK(now(&r) >= (N - WINDOW) / 2 * 100 * US);
+    CHECK(settled(&r) >= N / 2 * 100 * US);
+    CHECK(settled(&r) < (N / 2 * 100 + 500) * US);
+    end(&r);
+    begin(&r, 2, 2, "wake_us 1"); /* submissions are free */
+    for (unsigned i = 0; i < N; i++)
+        put(&r, i % MOST, &on_core);
+    CHECK_EQ(now(&r), 0);
+    CHECK(settled(&r) >= N / 2 * 100 * US);
+    end(&r);
+}
+
 TEST(many_at_once)
 {
     struct heddle_call call[MOST];
@@ -223,4 +247,5 @@ TEST(repeats)
     }
 }
 
-TEST_MAIN(submission, many_at_once, waking, driving, noticing, nothing, repeats)
+TEST_MAIN(submission, window, many_at_once, waking, driving, noticing, nothing,
+          repeats)

@@ -51,6 +51,8 @@ static HEDDLE_NOINLINE void submit_help(heddle_ctx *ctx)
             for (unsigned i = 0; i < 64 && heddle_engine_step(w); i++)
                 has_run = true;
             heddle_returns_flush(&w->returns);
+            if (heddle_dev_is_virtual(ctx)) /* tasks end there */
+                heddle_returns_flush(&ctx->driver->returns);
         }
         if (has_run) {
             since = heddle_clock_ns();
