@@ -159,15 +159,15 @@ static heddle_status measure(struct batch *t, double *ns_out)
 }
 
 static size_t batch_size(const struct cuda_costs *costs, unsigned kind,
-                         unsigned type)
+                         unsigned type, unsigned walks)
 {
     if (type == WORK_CORE)
-        return (is_walk(kind) ? 4u : 1u) * costs->nworkers;
+        return (is_walk(kind) ? walks : 1u) * costs->nworkers;
     return is_walk(kind) || kind == CHOLESKY_POTRF ? 8 : 48;
 }
 
 int work_measure(struct cuda_bench *b, heddle_ctx *ctx, uint32_t nb,
-                 struct cuda_costs *costs)
+                 unsigned walks, struct cuda_costs *costs)
 {
     static const enum heddle_device devices[WORK_NTYPES] = {HEDDLE_DEV_CPU,
                                                             HEDDLE_DEV_CUDA};
@@ -191,7 +191,7 @@ int work_measure(struct cuda_bench *b, heddle_ctx *ctx, uint32_t nb,
                               .kind = k,
                               .opts = {.size = sizeof(t.opts),
                                        .devices = 1u << devices[type]},
-                              .n = batch_size(costs, k, type)};
+                              .n = batch_size(costs, k, type, walks)};
 
             st = measure(&t, &costs->ns[k][type]);
             if (type == WORK_CORE)
