@@ -23,11 +23,7 @@
 enum {
     REAL_RUNS = 3,
     SUBMIT_TILES = 8,
-    SUBMIT_TASKS = 200, /* per core: less than the window */
-    DRIVE_HANDLES = 64,
-    DRIVE_TASKS = 512,
-    DRIVE_BATCHES = 5,
-    SINGLES = 31
+    SUBMIT_TASKS = 200 /* per core: less than the window */
 };
 
 static struct heddle_ctx_opts mixed_opts(struct cuda_bench *b)
@@ -225,51 +221,6 @@ static heddle_status measure_submit(struct simulating *s)
     return st;
 }
 
-static heddle_status put_empty(struct simulating *s, heddle_handle *h)
-{
-    return heddle_submit(s->ctx, &bench_kernel_empty_rw,
-                         &(struct heddle_call){.operand = {h}});
-}
-
-/* Empty tasks on the GPU: as many as the driver thread can launch, and one by
- * one. What a single one takes longer than it costs to submit and to launch it, and
- * to call the driver, is until its end is seen; the machine file has its launch
- * once more, as the time of the empty kernel. */
-static heddle_status measure_drive(struct simulating *s)
-{
-    heddle_handle **h = calloc(DRIVE_HANDLES, sizeof(heddle_handle *));
-    heddle_status st = h == NULL ? HEDDLE_ENOMEM : HEDDLE_OK, waited;
-    struct overhead *o = &s->overhead;
-    double v[DRIVE_BATCHES], one[SINGLES];
-
-    for (unsigned i = 0; i < DRIVE_HANDLES && st == HEDDLE_OK; i++)
-        st = heddle_handle_vector(s->ctx, NULL, WORK_WORDS, HEDDLE_I32, &h[i]);
-    for (unsigned b = 0; b < DRIVE_BATCHES && st == HEDDLE_OK; b++) {
-        const uint64_t start = heddle_clock_ns();
-
-        for (unsigned i = 0; i < DRIVE_TASKS && st == HEDDLE_OK; i++)
-            st = put_empty(s, h[i % DRIVE_HANDLES]);
-        waited = heddle_wait(s->ctx);
-        st = st != HEDDLE_OK ? st : waited;
-        v[b] = cuda_ns_since(start) / DRIVE_TASKS;
-    }
-    for (unsigned i = 0; i < SINGLES && st == HEDDLE_OK; i++) {
-        const uint64_t start = heddle_clock_ns();
-
-        st = put_empty(s, h[0]);
-        waited = heddle_wait(s->ctx);
-        st = st != HEDDLE_OK ? st : waited;
-        one[i] = cuda_ns_since(start);
-    }
-    cuda_drop(h, DRIVE_HANDLES);
-    if (st != HEDDLE_OK)
-        return st;
-    o->drive_ns = bench_stat(v + 1, DRIVE_BATCHES - 1).median;
-    o->notice_ns = fmax(0, bench_stat(one, SINGLES).median - o->submit_ns -
-                               o->wake_ns - 2 * o->drive_ns);
-    return HEDDLE_OK;
-}
-
 /* Waking first: the submissions of this program replace those of overhead.c. */
 static heddle_status measure_overhead(struct simulating *s)
 {
@@ -277,7 +228,9 @@ static heddle_status measure_overhead(struct simulating *s)
 
     if (st == HEDDLE_OK)
         st = measure_submit(s);
-    return st == HEDDLE_OK ? measure_drive(s) : st;
+    return st == HEDDLE_OK
+               ? overhead_drive(s->ctx, &bench_kernel_empty_rw, &s->overhead)
+               : st;
 }
 
 static heddle_status write_machine(const struct simulating *s, bool is_free)

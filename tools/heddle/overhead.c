@@ -8,6 +8,11 @@
  * Waking      everybody sleeps; the program submits one task and looks at the clock
  *             that the task reads first. It does not wait in the runtime: there it
  *             would run the task itself.
+ * Driving     empty tasks of a device, as many as the driver thread can launch: the
+ *             time of all, by their number.
+ * Noticing    the same one by one. What one takes longer than it costs to submit
+ *             and to launch it, and to wake the driver, is until its end is seen.
+ *             The launch counts twice: once more as the time of the empty kernel.
  * Noise       medians over repetitions.
  */
 #include "overhead.h"
@@ -24,6 +29,10 @@ enum {
     TASKS = 96,
     HANDLES = 48,
     TASK_NS = 20000,
+    DRIVE_HANDLES = 64,
+    DRIVE_TASKS = 512,
+    DRIVE_REPS = 5,
+    SINGLES = 31,
     ASLEEP_NS = 3000000,   /* longer than workers look for work */
     PATIENCE_NS = 50000000 /* for a worker that does not come */
 };
@@ -158,6 +167,47 @@ heddle_status overhead_measure(heddle_ctx *ctx, struct overhead *out)
     if (st == HEDDLE_OK && cores.nworkers > 1)
         st = measure_wake(ctx, out);
     return st;
+}
+
+static heddle_status drive_once(heddle_ctx *ctx, const heddle_kernel *empty,
+                                heddle_handle **h, unsigned n, double *ns_out)
+{
+    const uint64_t start = heddle_clock_ns();
+    heddle_status st = HEDDLE_OK, waited;
+
+    for (unsigned i = 0; i < n && st == HEDDLE_OK; i++)
+        st = heddle_submit(
+            ctx, empty,
+            &(struct heddle_call){.operand = {h[i % DRIVE_HANDLES]}});
+    waited = heddle_wait(ctx);
+    *ns_out = ns_since(start) / n;
+    return st != HEDDLE_OK ? st : waited;
+}
+
+heddle_status overhead_drive(heddle_ctx *ctx, const heddle_kernel *empty,
+                             struct overhead *out)
+{
+    heddle_handle *h[DRIVE_HANDLES] = {NULL};
+    double all[DRIVE_REPS + 1] = {0}, one[SINGLES] = {0};
+    heddle_status st = HEDDLE_OK;
+
+    for (unsigned i = 0; i < DRIVE_HANDLES && st == HEDDLE_OK; i++)
+        st = heddle_handle_vector(ctx, NULL, 16, HEDDLE_I32, &h[i]);
+    for (unsigned i = 0; i < DRIVE_REPS + 1 && st == HEDDLE_OK; i++)
+        st = drive_once(ctx, empty, h, DRIVE_TASKS, &all[i]);
+    for (unsigned i = 0; i < SINGLES && st == HEDDLE_OK; i++)
+        st = drive_once(ctx, empty, h, 1, &one[i]);
+    for (unsigned i = 0; i < DRIVE_HANDLES; i++)
+        heddle_handle_unref(h[i]);
+    if (st != HEDDLE_OK)
+        return st;
+    /* The first one brings the data. */
+    out->drive_ns = bench_stat(all + 1, DRIVE_REPS).median;
+    out->notice_ns = bench_stat(one, SINGLES).median - out->submit_ns -
+                     out->wake_ns - 2 * out->drive_ns;
+    if (out->notice_ns < 0)
+        out->notice_ns = 0;
+    return HEDDLE_OK;
 }
 
 void overhead_write(FILE *f, const struct overhead *o)
