@@ -201,6 +201,9 @@ struct dev_shape {
     double bytes;
     struct heddle_cost cost;
     double *ns; /* virtual: per class; INFINITY: no variant, NAN: unknown */
+    /* virtual, after ns: per class, alone on the device, and with the whole of it
+     * while others use the rest; 0: it shares nothing */
+    double *alone, *share;
     /* real: per type and variant */
     _Atomic(struct heddle_perf_entry *) *entry;
 };

@@ -35,7 +35,8 @@ static const struct heddle_task_opts on_core = {
 static const struct heddle_task_opts on_gpu = {
     .size = sizeof(on_gpu), .devices = 1u << HEDDLE_DEV_CUDA};
 
-/* `cores` and a GPU, whose link takes no time; `overhead` is the line's rest. */
+/* `cores` and a GPU, whose link takes no time; `overhead` is the line's rest. Or it
+ * is a line `share`: then the GPU has four workers. */
 static void begin(struct run *r, unsigned version, unsigned cores,
                   const char *overhead)
 {
@@ -54,12 +55,14 @@ static void begin(struct run *r, unsigned version, unsigned cores,
             "heddle-machine %u\n"
             "node gpu0\n"
             "class cpu kind cpu workers %u\n"
-            "class gpu0 kind cuda workers 1 node gpu0\n"
+            "class gpu0 kind cuda workers %u node gpu0\n"
             "duplex host gpu0 gbytes 1e9\n"
             "time work cpu 8 100\n"
             "time work cuda 8 50\n",
-            version, cores);
-    if (overhead[0] != '\0')
+            version, cores, strncmp(overhead, "share", 5) == 0 ? 4u : 1u);
+    if (strncmp(overhead, "share", 5) == 0)
+        fprintf(f, "%s\n", overhead);
+    else if (overhead[0] != '\0')
         fprintf(f, "overhead %s\n", overhead);
     CHECK_EQ(fclose(f), 0);
     o.machine = r->path;
@@ -225,6 +228,38 @@ TEST(nothing)
     end(&b);
 }
 
+static void put_many(struct run *r, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        put(r, i, &on_gpu);
+}
+
+/* As in real time a worker of the device takes four of such tasks before the next one
+ * is asked. */
+TEST(sharing)
+{
+    struct run r;
+
+    begin(&r, 2, 1, "share work cuda 8 20");
+    put_many(&r, 1);
+    CHECK_EQ(settled(&r), 50 * US);
+    put_many(&r, 8); /* two at a time, 0.4 of the device each */
+    CHECK_EQ(settled(&r), (50 + 4 * 50) * US);
+    put_many(&r, 16); /* four at a time want 1.6 of it */
+    CHECK_EQ(settled(&r), (250 + 4 * 80) * US);
+    put_many(&r, 9); /* three want 1.2 of it, later two have room */
+    CHECK_EQ(settled(&r), (570 + 60 + 3 * 50) * US);
+    end(&r);
+    /* Two want all of it; the second chain begins when the first is half way. */
+    begin(&r, 2, 1, "share work cuda 8 50");
+    put(&r, 0, &on_core); /* until 100 us */
+    for (unsigned i = 0; i < 3; i++)
+        put(&r, 1, &on_gpu); /* the third one would end at 150 us */
+    put(&r, 0, &on_gpu);     /* begins at 100 us on the same device */
+    CHECK_EQ(settled(&r), 200 * US);
+    end(&r);
+}
+
 /* The same run again, to the nanosecond. */
 TEST(repeats)
 {
@@ -247,5 +282,5 @@ TEST(repeats)
     }
 }
 
-TEST_MAIN(submission, window, many_at_once, waking, driving, noticing, nothing,
-          repeats)
+TEST_MAIN(submission, window, many_at_once, waking, driving, noticing, sharing,
+          nothing, repeats)

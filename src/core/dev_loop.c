@@ -67,7 +67,8 @@ void heddle_dev_kick(void *user)
 
 /* --- one step ------------------------------------------------------------------- */
 
-/* Where launches queue on the device, short tasks are given in time. */
+/* Where launches queue on the device, short tasks are given in time. In virtual time
+ * that is a device of which it is known how kernels share it. */
 bool heddle_dev_has_room(const struct heddle_devs *d,
                          const struct dev_worker *dw)
 {
@@ -76,7 +77,7 @@ bool heddle_dev_has_room(const struct heddle_devs *d,
     /* A core takes no task before it is free: another may be free first. */
     if (d->cls[dw->cls].node == 0)
         return n < 1;
-    if (!d->cls[dw->cls].drv->is_sure || d->is_virtual)
+    if (d->is_virtual ? !d->plat->has_shares : !d->cls[dw->cls].drv->is_sure)
         return n < d->depth;
     return n < DEV_DEPTH_QUEUE ||
            (n < DEV_DEPTH_MOST && dw->work_ns < DEV_AHEAD_NS);

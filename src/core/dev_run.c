@@ -536,20 +536,35 @@ static void launch_note(struct dev_task *dt)
     dt->due_ns = dt->on->due_ns;
 }
 
+/* Virtual time: kernels that share their device. */
+static void launch_share(struct dev_task *dt, struct heddle_dev_launch *l)
+{
+    struct heddle_devs *d = dt->ctx->dev;
+    const unsigned cls = dt->worker->cls;
+    const struct dev_shape *shape = heddle_dev_shape(d, &dt->x);
+
+    if (shape == NULL || !(shape->share[cls] > 0))
+        return;
+    l->model_ns = shape->alone[cls];
+    l->share_ns = shape->share[cls];
+}
+
 static void launch_now(struct dev_task *dt)
 {
     struct heddle_devs *d = dt->ctx->dev;
     struct dev_class *c = &d->cls[dt->worker->cls];
-    const struct heddle_dev_launch l = {.run = dev_function(dt),
-                                        .x = &dt->x,
-                                        .model_ns = dt->model_ns,
-                                        .wants_time = launch_wants_time(dt)};
+    struct heddle_dev_launch l = {.run = dev_function(dt),
+                                  .x = &dt->x,
+                                  .model_ns = dt->model_ns,
+                                  .wants_time = launch_wants_time(dt)};
     heddle_status st = HEDDLE_OK;
 
     if (heddle_ahead_is_void(dt)) {
         heddle_dev_unhold(dt);
         return;
     }
+    if (d->is_virtual && d->plat->has_shares)
+        launch_share(dt, &l);
     dt->op = (struct heddle_op){.done = launch_done};
     st = heddle_dev_fault_launch(d, dt->worker->cls);
     if (st == HEDDLE_ETASK)

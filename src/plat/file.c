@@ -346,17 +346,26 @@ static heddle_status take_who(struct reader *r, const char *word, unsigned *who)
     return HEDDLE_OK;
 }
 
+/* `time` and, from version 2 on, `share`. */
 static heddle_status line_time(struct reader *r)
 {
     char **w = r->t->word;
+    const bool is_share = strcmp(w[0], "share") == 0;
     struct key us = {"the time", NULL};
     uint64_t bytes;
     double v = 0;
     unsigned who;
     heddle_status st;
 
-    HEDDLE_TRY(need_words(r, 5, "time KERNEL WHO BYTES MICROSECONDS"));
+    if (is_share && r->version == 1)
+        return BAD(r, "a share needs heddle-machine 2");
+    HEDDLE_TRY(need_words(r, 5,
+                          is_share ? "share KERNEL WHO BYTES MICROSECONDS"
+                                   : "time KERNEL WHO BYTES MICROSECONDS"));
     HEDDLE_TRY(take_who(r, w[2], &who));
+    if (is_share)
+        who = HEDDLE_PLAT_WHO_SHARE(who);
+    r->p->has_shares = r->p->has_shares || is_share;
     if (heddle_parse_size(w[3], 0, &bytes) != HEDDLE_OK)
         return BAD(r, "%s is no size", w[3]);
     us.value = w[4];
@@ -364,8 +373,8 @@ static heddle_status line_time(struct reader *r)
     st = heddle_plat_table_add(r->p->table, w[1], who, (double)bytes, v * 1e3,
                                false);
     if (st == HEDDLE_ESTATE)
-        return BAD(r, "the time of %s on %s for %s bytes is given twice", w[1],
-                   w[2], w[3]);
+        return BAD(r, "the %s of %s on %s for %s bytes is given twice", w[0],
+                   w[1], w[2], w[3]);
     return st;
 }
 
@@ -459,7 +468,7 @@ static const struct {
     {"class", 1, line_class}, {"link", 1, line_link},
     {"duplex", 1, line_link}, {"time", 2, line_time},
     {"rate", 2, line_rate},   {"fault", 2, line_fault},
-    {"alias", 3, line_alias},
+    {"share", 2, line_time},  {"alias", 3, line_alias},
 };
 
 static heddle_status read_line(struct reader *r, unsigned turn)
