@@ -9,8 +9,10 @@
  * simulate   a machine file with those costs, with the rates of pinned copies and
  *            with what the runtime costs: a submission, waking a core, a launch by
  *            the driver thread, seeing its end. Programs of several sizes run for
- *            real and on it, with the same scheduler. The error is of the makespan;
- *            error_free is that of a machine with a runtime that costs nothing.
+ *            real and on it, with the same scheduler. The streams of the GPU are
+ *            workers that share it: a task alone takes as long as in a chain, and
+ *            many at once as long as in a batch. The error is of the makespan; two
+ *            simpler machines are simulated for comparison, see enum model.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -233,9 +235,13 @@ static heddle_status measure_overhead(struct simulating *s)
                : st;
 }
 
-static heddle_status write_machine(const struct simulating *s, bool is_free)
+/* FREE: a runtime that costs nothing and a GPU that runs one task after the other,
+ * each as fast as in a batch. SERIAL: that GPU, and what the runtime costs. SHARED:
+ * and the GPU's streams. */
+enum model { FREE, SERIAL, SHARED, NMODELS };
+
+static heddle_status write_machine(const struct simulating *s, enum model m)
 {
-    static const char *const who[WORK_NTYPES] = {"cpu", "cuda0"};
     const struct cuda_costs *k = &s->costs;
     FILE *f = fopen(s->file, "w");
     bool is_ok = f != NULL;
@@ -246,19 +252,27 @@ static heddle_status write_machine(const struct simulating *s, bool is_free)
             "heddle-machine 2\n"
             "node cuda0\n"
             "class cpu kind cpu workers %u\n"
-            "class cuda0 kind cuda workers 1 node cuda0\n"
+            "class cuda0 kind cuda workers %u node cuda0\n"
             "link host cuda0 gbytes %.6f latency_us %.6f\n"
             "link cuda0 host gbytes %.6f latency_us %.6f\n"
             "time fill cuda %zu 1\n",
-            k->nworkers, s->link.in_rate, s->link.latency_ns / 1e3,
-            s->link.out_rate, s->link.latency_ns / 1e3,
-            (size_t)k->nb * k->nb * sizeof(double));
-    if (!is_free)
+            k->nworkers, m == SHARED ? k->nstreams : 1, s->link.in_rate,
+            s->link.latency_ns / 1e3, s->link.out_rate,
+            s->link.latency_ns / 1e3, (size_t)k->nb * k->nb * sizeof(double));
+    if (m != FREE)
         overhead_write(f, &s->overhead);
-    for (unsigned i = 0; i < WORK_NKINDS; i++)
-        for (unsigned t = 0; t < WORK_NTYPES; t++)
-            fprintf(f, "time %s %s %zu %.6f\n", work_kernel_name(i), who[t],
-                    work_bytes(k->nb, i), k->ns[i][t] / 1e3);
+    for (unsigned i = 0; i < WORK_NKINDS; i++) {
+        const char *name = work_kernel_name(i);
+        const size_t bytes = work_bytes(k->nb, i);
+
+        fprintf(f, "time %s cpu %zu %.6f\n", name, bytes,
+                k->ns[i][WORK_CORE] / 1e3);
+        fprintf(f, "time %s cuda0 %zu %.6f\n", name, bytes,
+                (m == SHARED ? k->alone[i] : k->ns[i][WORK_GPU]) / 1e3);
+        if (m == SHARED)
+            fprintf(f, "share %s cuda0 %zu %.6f\n", name, bytes,
+                    k->ns[i][WORK_GPU] / 1e3);
+    }
     is_ok = ferror(f) == 0;
     return fclose(f) == 0 && is_ok ? HEDDLE_OK : HEDDLE_EIO;
 }
@@ -280,12 +294,12 @@ static heddle_status real_runs(struct cuda_work *w, double *ns_out)
 }
 
 static heddle_status virtual_run(struct simulating *s, struct cuda_work *w,
-                                 bool is_free, double *ns_out,
+                                 enum model m, double *ns_out,
                                  uint64_t *copied_out)
 {
     struct heddle_ctx_opts o = mixed_opts(s->b);
     heddle_ctx *ctx = NULL;
-    heddle_status st = write_machine(s, is_free), closed;
+    heddle_status st = write_machine(s, m), closed;
 
     o.nworkers = 0; /* as the machine says */
     o.devices = NULL;
@@ -314,7 +328,7 @@ static int simulate_point(struct simulating *s, uint32_t nt, bool has_walks)
         .part = "simulate", .unit = "ms simulated", .raw_name = "real", .n = 1};
     const size_t walks = has_walks ? work_balanced(&s->costs, nt) : 0;
     const size_t at = s->all.n;
-    double real = 0, simulated = 0, without = 0, submit;
+    double real = 0, ns[NMODELS] = {0}, submit;
     uint64_t copied[2] = {copied_bytes(s->ctx), 0};
     struct cuda_work w = {0};
     char name[64];
@@ -327,18 +341,17 @@ static int simulate_point(struct simulating *s, uint32_t nt, bool has_walks)
     submit = w.submit_ns;
     copied[0] = (copied_bytes(s->ctx) - copied[0]) / (REAL_RUNS + 1);
     work_close(&w);
-    if (st == HEDDLE_OK)
-        st = virtual_run(s, &w, true, &without, &copied[1]);
-    if (st == HEDDLE_OK)
-        st = virtual_run(s, &w, false, &simulated, &copied[1]);
+    for (enum model m = FREE; m < NMODELS && st == HEDDLE_OK; m++)
+        st = virtual_run(s, &w, m, &ns[m], &copied[1]);
     snprintf(name, sizeof(name), "%u tiles of %u%s", nt, s->costs.nb,
              has_walks ? ", walks" : "");
     k.name = name;
-    k.heddle[0] = simulated / 1e6;
+    k.heddle[0] = ns[SHARED] / 1e6;
     k.raw[0] = real / 1e6;
     cuda_fact(&k, "tasks", (double)w.g.ntasks);
-    cuda_fact(&k, "error", fabs(simulated - real) / real);
-    cuda_fact(&k, "error_free", fabs(without - real) / real);
+    cuda_fact(&k, "error", fabs(ns[SHARED] - real) / real);
+    cuda_fact(&k, "error_serial", fabs(ns[SERIAL] - real) / real);
+    cuda_fact(&k, "error_free", fabs(ns[FREE] - real) / real);
     cuda_fact(&k, "submit_ms", submit / 1e6);
     cuda_fact(&k, "simulated_submit_ms", w.submit_ns / 1e6);
     cuda_fact(&k, "copied_mb", (double)copied[0] / 1e6);
@@ -346,7 +359,7 @@ static int simulate_point(struct simulating *s, uint32_t nt, bool has_walks)
     work_free(&w);
     if (st != HEDDLE_OK)
         return cuda_fail(b, "the simulation fails", s->ctx, st);
-    s->all.heddle[at] = fabs(simulated - real) / real;
+    s->all.heddle[at] = fabs(ns[SHARED] - real) / real;
     s->all.raw[at] = 1;
     s->all.n++;
     return cuda_report(b, &k);
@@ -358,6 +371,8 @@ static int simulate_order(struct simulating *s, uint32_t nb,
     heddle_status st;
     int rc = work_measure(s->b, s->ctx, nb, 16, &s->costs);
 
+    if (rc == 0)
+        rc = work_alone(s->b, s->ctx, &s->costs);
     if (rc != 0)
         return rc;
     st = measure_overhead(s);
@@ -397,6 +412,8 @@ static int simulate_all(struct simulating *s)
     cuda_fact(&s->all, "wake_us", s->overhead.wake_ns / 1e3);
     cuda_fact(&s->all, "drive_us", s->overhead.drive_ns / 1e3);
     cuda_fact(&s->all, "notice_us", s->overhead.notice_ns / 1e3);
+    cuda_fact(&s->all, "potrf_us", s->costs.ns[CHOLESKY_POTRF][WORK_GPU] / 1e3);
+    cuda_fact(&s->all, "potrf_alone_us", s->costs.alone[CHOLESKY_POTRF] / 1e3);
     return rc == 0 ? cuda_report(b, &s->all) : rc;
 }
 

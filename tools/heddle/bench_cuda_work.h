@@ -31,6 +31,9 @@ struct cuda_costs {
     uint32_t nb;
     double ns[WORK_NKINDS][WORK_NTYPES];
     uint32_t nworkers; /* cores */
+    uint32_t nstreams; /* of the GPU */
+    double
+        alone[WORK_NKINDS]; /* on the GPU, one after the other: work_alone() */
 };
 
 struct cuda_work {
@@ -52,6 +55,9 @@ struct cuda_work {
  * sentence. */
 int work_measure(struct cuda_bench *b, heddle_ctx *ctx, uint32_t nb,
                  unsigned walks, struct cuda_costs *costs);
+
+/* The same for tasks that have the GPU for themselves; after work_measure(). */
+int work_alone(struct cuda_bench *b, heddle_ctx *ctx, struct cuda_costs *costs);
 
 /* The tasks; `walks` of them are walks. HEDDLE_ENOMEM. Free it in every case. */
 heddle_status work_make(struct cuda_work *w, struct cuda_bench *b, uint32_t nt,

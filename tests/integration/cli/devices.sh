@@ -62,7 +62,7 @@ holds "r[0]['name'] == 'overhead' and r[0]['submit_us'] > 0"
 holds "r[0]['drive_us'] == 0 and r[0]['notice_us'] == 0"
 # What it prints is a line of a machine file.
 {
-    printf 'heddle-machine 2\nclass cpu kind cpu workers 2 gflops 1\n'
+    printf 'heddle-machine 2\nclass cpu kind cpu workers 2 gbytes 1\n'
     "$heddle" calibrate --overhead --devices none
 } >overhead.machine
 json 1 bench simulate --what speed --machine overhead.machine --tiles 4 --reps 1
