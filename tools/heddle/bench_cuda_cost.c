@@ -17,7 +17,7 @@
 #include "bench_cuda_work.h"
 #include "tile.h"
 
-enum { BATCHES = 4, BATCH_NS = 60000000, CHAIN = 16 };
+enum { BATCHES = 4, BATCH_NS = 60000000, CHAIN = 32, CHAIN_WALKS = 4 };
 
 struct batch {
     struct cuda_bench *b;
@@ -191,7 +191,14 @@ static struct batch batch_of(struct cuda_bench *b, heddle_ctx *ctx, uint32_t nb,
                                    .devices = 1u << device}};
 }
 
-int work_alone(struct cuda_bench *b, heddle_ctx *ctx, struct cuda_costs *costs)
+/* Not less than half: the rest is noise. */
+static double without(double ns, double single_ns, size_t n)
+{
+    return fmax(ns - single_ns / (double)n, ns / 2);
+}
+
+int work_alone(struct cuda_bench *b, heddle_ctx *ctx, double single_ns,
+               struct cuda_costs *costs)
 {
     const struct heddle_tile_ops *ops = heddle_tile_table[0];
     struct heddle_class_info gpu = {.size = sizeof(gpu)};
@@ -204,14 +211,18 @@ int work_alone(struct cuda_bench *b, heddle_ctx *ctx, struct cuda_costs *costs)
         struct batch t = batch_of(b, ctx, costs->nb, k, HEDDLE_DEV_CUDA, tile);
         double fills = 0;
 
-        t.n = CHAIN;
+        t.n = is_walk(k) ? CHAIN_WALKS : CHAIN;
         t.is_chain = true;
         t.fills = k == CHOLESKY_POTRF;
         st = measure(&t, &costs->alone[k]);
         if (st == HEDDLE_OK && t.fills) {
             t.is_fill = true;
             st = measure(&t, &fills);
+        } else if (st == HEDDLE_OK) {
+            costs->alone[k] = without(costs->alone[k], single_ns, t.n);
         }
+        costs->ns[k][WORK_GPU] = without(costs->ns[k][WORK_GPU], single_ns,
+                                         batch_size(costs, k, WORK_GPU, 1));
         /* Alone it cannot take less than when others have parts of the GPU. */
         costs->alone[k] = fmax(costs->alone[k] - fills, costs->ns[k][WORK_GPU]);
     }

@@ -143,7 +143,7 @@ struct link {
 struct simulating {
     struct cuda_bench *b;
     heddle_ctx *ctx;
-    struct cuda_costs costs;
+    struct cuda_costs costs, rough; /* rough: as batches have them */
     struct link link;
     struct overhead overhead;
     char file[4200];
@@ -236,13 +236,13 @@ static heddle_status measure_overhead(struct simulating *s)
 }
 
 /* FREE: a runtime that costs nothing and a GPU that runs one task after the other,
- * each as fast as in a batch. SERIAL: that GPU, and what the runtime costs. SHARED:
+ * each as fast as in a batch, with what the runtime costs in it. SERIAL: that GPU, and what the runtime costs. SHARED:
  * and the GPU's streams. */
 enum model { FREE, SERIAL, SHARED, NMODELS };
 
 static heddle_status write_machine(const struct simulating *s, enum model m)
 {
-    const struct cuda_costs *k = &s->costs;
+    const struct cuda_costs *k = m == FREE ? &s->rough : &s->costs;
     FILE *f = fopen(s->file, "w");
     bool is_ok = f != NULL;
 
@@ -371,13 +371,13 @@ static int simulate_order(struct simulating *s, uint32_t nb,
     heddle_status st;
     int rc = work_measure(s->b, s->ctx, nb, 16, &s->costs);
 
-    if (rc == 0)
-        rc = work_alone(s->b, s->ctx, &s->costs);
     if (rc != 0)
         return rc;
     st = measure_overhead(s);
     if (st != HEDDLE_OK)
         return cuda_fail(s->b, "the runtime cannot be measured", s->ctx, st);
+    s->rough = s->costs;
+    rc = work_alone(s->b, s->ctx, s->overhead.single_ns, &s->costs);
     for (unsigned i = 0; i < n && rc == 0; i++) {
         rc = simulate_point(s, sizes[i], false);
         if (rc == 0)

@@ -56,8 +56,11 @@ struct cuda_work {
 int work_measure(struct cuda_bench *b, heddle_ctx *ctx, uint32_t nb,
                  unsigned walks, struct cuda_costs *costs);
 
-/* The same for tasks that have the GPU for themselves; after work_measure(). */
-int work_alone(struct cuda_bench *b, heddle_ctx *ctx, struct cuda_costs *costs);
+/* The same for tasks that have the GPU for themselves; after work_measure().
+ * single_ns, what an empty task takes from its submission to the end of the wait, is
+ * in each batch once: it is taken out of these costs and of those of batches. */
+int work_alone(struct cuda_bench *b, heddle_ctx *ctx, double single_ns,
+               struct cuda_costs *costs);
 
 /* The tasks; `walks` of them are walks. HEDDLE_ENOMEM. Free it in every case. */
 heddle_status work_make(struct cuda_work *w, struct cuda_bench *b, uint32_t nt,

@@ -203,8 +203,9 @@ heddle_status overhead_drive(heddle_ctx *ctx, const heddle_kernel *empty,
         return st;
     /* The first one brings the data. */
     out->drive_ns = bench_stat(all + 1, DRIVE_REPS).median;
-    out->notice_ns = bench_stat(one, SINGLES).median - out->submit_ns -
-                     out->wake_ns - 2 * out->drive_ns;
+    out->single_ns = bench_stat(one, SINGLES).median;
+    out->notice_ns =
+        out->single_ns - out->submit_ns - out->wake_ns - 2 * out->drive_ns;
     if (out->notice_ns < 0)
         out->notice_ns = 0;
     return HEDDLE_OK;

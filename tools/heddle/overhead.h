@@ -18,6 +18,7 @@ struct overhead {
     double wake_ns;   /* until a core that sleeps begins a task */
     double drive_ns;  /* per task of a device on the driver thread */
     double notice_ns; /* from its end until the program knows */
+    double single_ns; /* an empty task of a device, from submission to wait */
 };
 
 /* The first two, by tasks for cores. Where there is one worker, nobody is woken. */
