@@ -110,7 +110,10 @@ struct heddle_dev_launch {
      * status, when not OK, is the operation's. NULL: nothing to run (sim). */
     heddle_run_fn run;
     struct heddle_exec *x;
-    double model_ns; /* sim: how long it takes */
+    double model_ns; /* sim: how long it takes, alone */
+    double
+        share_ns; /* sim: how long with the whole device, had others the rest;
+                        0: it shares nothing */
 };
 
 /* What a driver may need to know; lives as long as the devices. */
