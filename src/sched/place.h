@@ -24,7 +24,11 @@
 enum { HEDDLE_PLACE_BINS = 64 };
 
 struct heddle_place_queue {
+    /* What comes in its order is chained through link[0], first to last: often
+     * that is all. The rest is in the heap. */
+    struct heddle_sched_task *first, *last;
     struct heddle_heap heap;
+    size_t count;                  /* in both */
     double bin[HEDDLE_PLACE_BINS]; /* ns of queued work by rank */
     double sum;
 };
