@@ -71,6 +71,8 @@ static struct heddle_sched_task *queue_take(struct heddle_place *p,
     q->first = t->link[0];
     if (q->first == NULL)
         q->last = NULL;
+    HEDDLE_PREFETCH_W(q->first); /* the next one: a submitter had it last */
+    HEDDLE_PREFETCH_W(q->first != NULL ? &q->first->link[1] : NULL);
     return t;
 }
 
@@ -102,6 +104,10 @@ static void place_left(struct heddle_place *p, struct heddle_sched_task *t,
     if (r != NULL) {
         q->bin[r->bin] -= r->est;
         q->sum -= r->est;
+        HEDDLE_PREFETCH_W(r + 1); /* often that of the next task */
+        HEDDLE_PREFETCH_W(
+            (const void *)((uintptr_t)(r + 1) +
+                           offsetof(struct heddle_win_rec, is_out)));
     }
     if (q->count == 0) { /* rounding errors do not pile up */
         q->sum = 0;
@@ -433,19 +439,51 @@ static void place_settle(struct heddle_place *p, double now)
     }
 }
 
-void heddle_place_took(struct heddle_place *p, struct heddle_sched_task *t,
-                       unsigned worker)
+static void place_got(struct heddle_place *p, const struct heddle_sched_task *t,
+                      unsigned worker, double now)
 {
-    const double now = (double)p->win.copy.view->now_ns(p->win.copy.view_self);
-    struct heddle_win_rec *r;
+    struct heddle_win_rec *r = heddle_win_rec(&p->win, t);
 
-    heddle_spin_lock(&p->win.lock);
-    r = heddle_win_rec(&p->win, t);
     heddle_win_popped(
         &p->win, r, worker, now,
         r != NULL
             ? heddle_win_sort_ns(&p->win, r->sort, p->win.copy.class_of[worker])
             : 0);
+}
+
+void heddle_place_took(struct heddle_place *p, struct heddle_sched_task *t,
+                       unsigned worker)
+{
+    const double now = (double)p->win.copy.view->now_ns(p->win.copy.view_self);
+
+    heddle_spin_lock(&p->win.lock);
+    place_got(p, t, worker, now);
+    heddle_spin_unlock(&p->win.lock);
+}
+
+void heddle_place_noted(struct heddle_place *p,
+                        const struct heddle_sched_note *note, unsigned n)
+{
+    const double now = (double)p->win.copy.view->now_ns(p->win.copy.view_self);
+
+    heddle_spin_lock(&p->win.lock);
+    for (unsigned i = 0; i < n; i++) { /* submitters wrote them, long ago */
+        const struct heddle_sched_task t = {.aux = note[i].aux};
+        struct heddle_win_rec *r = heddle_win_rec(&p->win, &t);
+
+        HEDDLE_PREFETCH_W(r);
+        HEDDLE_PREFETCH_W(r != NULL ? &r->is_out : NULL);
+    }
+    for (unsigned i = 0; i < n; i++) {
+        const struct heddle_sched_task t = {.aux = note[i].aux};
+
+        if (note[i].ns < 0)
+            place_got(p, &t, note[i].worker, now);
+        else
+            heddle_win_end(&p->win, &t, note[i].worker, now, note[i].ns);
+    }
+    if (p->anyone != NULL)
+        place_settle(p, now);
     heddle_spin_unlock(&p->win.lock);
 }
 

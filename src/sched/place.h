@@ -54,6 +54,8 @@ void heddle_place_took(struct heddle_place *p, struct heddle_sched_task *t,
 void heddle_place_ended(struct heddle_place *p,
                         const struct heddle_sched_task *t, unsigned worker,
                         double ns);
+void heddle_place_noted(struct heddle_place *p,
+                        const struct heddle_sched_note *note, unsigned n);
 struct heddle_sched_task *heddle_place_lost(struct heddle_place *p,
                                             unsigned cls);
 

@@ -36,6 +36,7 @@ enum {
     PLAN_EXTRA = 6,    /* trials when the costs have changed ... */
     PLAN_EXTRAS = 8,   /* ... so many times */
     PLAN_WIDE = 2,     /* times the longest path: then no path matters */
+    PLAN_LOOK = 32,    /* ends between looks at the costs */
     PLAN_FLAT = 2, /* new tasks per live one before that is looked at again */
 };
 
@@ -493,13 +494,12 @@ static void plan_took(void *self, struct heddle_sched_task *t, unsigned worker)
     heddle_place_took(self, t, worker);
 }
 
-static void plan_ended(void *self, const struct heddle_sched_task *t,
-                       unsigned worker, double ns)
+/* So many more have ended: now and then the costs are looked at. */
+static void plan_count(struct plan *p, unsigned n)
 {
-    struct plan *p = self;
+    const uint32_t before = heddle_add_rlx(&p->nends, n);
 
-    heddle_place_ended(&p->place, t, worker, ns);
-    if (heddle_add_rlx(&p->nends, 1u) % 32 != 31)
+    if (before / PLAN_LOOK == (before + n) / PLAN_LOOK)
         return;
     heddle_spin_lock(&p->place.win.lock);
     if (!p->is_planning && !p->is_due && plan_is_off(p)) {
@@ -509,6 +509,28 @@ static void plan_ended(void *self, const struct heddle_sched_task *t,
     }
     plan_hint(p);
     heddle_spin_unlock(&p->place.win.lock);
+}
+
+static void plan_ended(void *self, const struct heddle_sched_task *t,
+                       unsigned worker, double ns)
+{
+    struct plan *p = self;
+
+    heddle_place_ended(&p->place, t, worker, ns);
+    plan_count(p, 1);
+}
+
+static void plan_noted(void *self, const struct heddle_sched_note *note,
+                       unsigned n)
+{
+    struct plan *p = self;
+    unsigned nends = 0;
+
+    heddle_place_noted(&p->place, note, n);
+    for (unsigned i = 0; i < n; i++)
+        nends += note[i].ns >= 0;
+    if (nends != 0)
+        plan_count(p, nends);
 }
 
 static struct heddle_sched_task *plan_lost(void *self, unsigned cls)
@@ -563,6 +585,7 @@ const struct heddle_sched_ops heddle_sched_plan = {
     .submitted = plan_submitted,
     .took = plan_took,
     .ended = plan_ended,
+    .noted = plan_noted,
     .order = plan_order,
     .lost = plan_lost,
     .steals = plan_steals,

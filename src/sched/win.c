@@ -251,10 +251,16 @@ void heddle_win_ended(struct heddle_win *w, const struct heddle_sched_task *t,
                       unsigned worker, double ns)
 {
     const double now = (double)w->copy.view->now_ns(w->copy.view_self);
-    struct heddle_win_rec *r;
 
     heddle_spin_lock(&w->lock);
-    r = heddle_win_rec(w, t);
+    heddle_win_end(w, t, worker, now, ns);
+}
+
+void heddle_win_end(struct heddle_win *w, const struct heddle_sched_task *t,
+                    unsigned worker, double now, double ns)
+{
+    struct heddle_win_rec *r = heddle_win_rec(w, t);
+
     if (r != NULL && r->seq == 0)
         r = NULL;
     if (worker < w->copy.nworkers) {

@@ -195,6 +195,10 @@ void heddle_win_flatten(struct heddle_win *w, bool is_flat);
 void heddle_win_popped(struct heddle_win *w, struct heddle_win_rec *r,
                        unsigned worker, double now, double ns);
 
+/* With the lock: it has ended. */
+void heddle_win_end(struct heddle_win *w, const struct heddle_sched_task *t,
+                    unsigned worker, double now, double ns);
+
 /* ended() of a policy: takes the lock and returns with it. */
 void heddle_win_ended(struct heddle_win *w, const struct heddle_sched_task *t,
                       unsigned worker, double ns);
