@@ -76,9 +76,11 @@ struct heddle_mem_req {
     bool is_forced; /* over the budget rather than wait: see memory.md */
     bool stays;     /* its next uses are not known: nothing goes home with it */
     bool keeps;     /* another copy of what it updates must exist */
+    uint64_t user;  /* its end is that of these uses: see heddle_mem_will_use();
+                       0: of none */
     bool is_writing;    /* the module's: counted in nwriters */
     bool is_handed_out; /* and in nowners */
-    bool is_last;    /* the unit goes: waits for every transfer of it, and none
+    bool is_last; /* the unit goes: waits for every transfer of it, and none
                        begins afterwards */
     /* Called once, by the mover, without a lock: HEDDLE_OK, or why not; then the
      * request holds nothing and needs no end. */
