@@ -73,7 +73,14 @@ static struct dev_ahead *ahead_new(struct ahead *a, struct heddle_cell *c)
         r = heddle_alloc(a->alloc, sizeof(*r));
     if (r == NULL)
         return NULL;
-    *r = (struct dev_ahead){.cell = c, .state = WAITING};
+    r->cell = c;
+    r->dt = NULL;
+    r->state = WAITING;
+    r->cls = r->npred = 0; /* what is in pred[] counts by npred */
+    r->succ = NULL;
+    r->shared = 0;
+    r->ready_ns = 0;
+    r->is_listed = r->is_mixed = r->is_void = r->has_failed = false;
     *ahead_place(a, c) = r;
     c->flags |= TASK_AHEAD | TASK_SLOW;
     return r;

@@ -19,15 +19,19 @@
 #include "core/dev.h"
 
 enum {
-    TIME_EVERY = 32,
-    TIME_UNSURE = 8,
+    TIME_UNSURE = 8, /* launches of which one is timed: powers of two */
+    TIME_KNOWN = 32,
+    TIME_SURE = 128,
     TIME_LONG_NS = 20000,
     NOTE_TRIES = 0xff,
     NOTE_SHIFT = 8,
     RAW_TRIES = 3
 };
 
-#define KNOWN 0.5 /* confidence in a model from which on it is checked seldom */
+/* Confidence in a model from which on it is checked seldom, and very seldom: that
+ * is after 27 measurements that agree. */
+#define KNOWN 0.5
+#define SURE  0.9
 
 /* --- records ------------------------------------------------------------------ */
 
@@ -547,6 +551,8 @@ static void launch_done(struct heddle_op *op, heddle_status st)
     bool has_partials = false;
 
     dw->nrunning -= d->is_virtual;
+    if (dt->ahead != NULL)
+        heddle_side_prefetch(&dt->ctx->pool, dt->x.cell);
     heddle_ahead_landed(dt);
     /* A core has its partial results where they belong. */
     for (unsigned i = 0; i < dt->x.nops && dt->s.dev != NULL; i++)
@@ -578,7 +584,8 @@ static bool launch_wants_time(const struct dev_task *dt)
 {
     const struct dev_class *c = &dt->ctx->dev->cls[dt->worker->cls];
 
-    return dt->work_ns >= TIME_LONG_NS || c->launches % dt->time_every == 0;
+    return dt->work_ns >= TIME_LONG_NS ||
+           (c->launches & (dt->time_every - 1)) == 0;
 }
 
 /* When it will have ended, about. */
@@ -833,7 +840,8 @@ static heddle_status dev_prepare(struct heddle_devs *d, struct dev_task *dt)
         return HEDDLE_EDECLINED;
     dt->time_every = isnan(dt->model_ns) ? 1
                      : cost.sure < KNOWN ? TIME_UNSURE
-                                         : TIME_EVERY;
+                     : cost.sure < SURE  ? TIME_KNOWN
+                                         : TIME_SURE;
     dt->work_ns =
         isnan(dt->model_ns) || dt->model_ns < 0 ? DEV_UNKNOWN_NS : dt->model_ns;
     dt->worker->work_ns += dt->work_ns;

@@ -91,7 +91,7 @@ static void place_put(struct heddle_place *p, struct heddle_sched_task *t,
         q->sum += r->est;
     }
     queue_put(p, q, t);
-    heddle_add_rlx(&p->win.nqueued, 1u); /* a hint */
+    heddle_win_queued(&p->win, 1);
 }
 
 /* The task has left the heap. */
@@ -114,7 +114,7 @@ static void place_left(struct heddle_place *p, struct heddle_sched_task *t,
         for (int i = 0; i < HEDDLE_PLACE_BINS; i++)
             q->bin[i] = 0;
     }
-    heddle_add_rlx(&p->win.nqueued, (uint64_t)-1);
+    heddle_win_queued(&p->win, -1);
 }
 
 static struct heddle_sched_task *place_take(struct heddle_place *p,
@@ -133,7 +133,7 @@ static void place_put_anyone(struct heddle_place *p,
     t->link[0] = NULL;
     *p->anyone_end = t;
     p->anyone_end = &t->link[0];
-    heddle_add_rlx(&p->win.nqueued, 1u);
+    heddle_win_queued(&p->win, 1);
 }
 
 /* Takes out what *at points to. */
@@ -145,7 +145,7 @@ static struct heddle_sched_task *place_cut(struct heddle_place *p,
     *at = t->link[0];
     if (p->anyone_end == &t->link[0])
         p->anyone_end = at;
-    heddle_add_rlx(&p->win.nqueued, (uint64_t)-1);
+    heddle_win_queued(&p->win, -1);
     return t;
 }
 
@@ -251,7 +251,7 @@ void heddle_place_push(struct heddle_place *p, struct heddle_sched_task *t)
         heddle_spin_lock(&p->win.lock);
         t->aux = p->pushes++;
         heddle_heap_push(&p->plain, t, heddle_win_before_plain, NULL);
-        heddle_add_rlx(&p->win.nqueued, 1u);
+        heddle_win_queued(&p->win, 1);
         heddle_spin_unlock(&p->win.lock);
         return;
     }
@@ -411,7 +411,7 @@ struct heddle_sched_task *heddle_place_pop(struct heddle_place *p,
         heddle_spin_lock(&p->win.lock);
         t = heddle_heap_pop(&p->plain, heddle_win_before_plain, NULL);
         if (t != NULL)
-            heddle_add_rlx(&p->win.nqueued, (uint64_t)-1);
+            heddle_win_queued(&p->win, -1);
         heddle_spin_unlock(&p->win.lock);
         return t;
     }

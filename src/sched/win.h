@@ -172,6 +172,13 @@ heddle_win_rec(const struct heddle_win *w, const struct heddle_sched_task *t)
                 ->rec[i % HEDDLE_WIN_CHUNK];
 }
 
+/* With the lock: one task more is queued, or less. */
+static inline void heddle_win_queued(struct heddle_win *w, int by)
+{
+    /* Relaxed, for a hint; written under the lock only. */
+    heddle_store_rlx(&w->nqueued, heddle_load_rlx(&w->nqueued) + (uint64_t)by);
+}
+
 /* May the worker begin at once with what it asks for? A core asks only when it is
  * free, or when its task waits for others: then it must not be refused. */
 static inline bool heddle_win_is_free(const struct heddle_win *w,

@@ -377,14 +377,26 @@ static inline void heddle_edge_prefetch(struct heddle_pool *p,
 {
     /* Relaxed: a guess. Nothing is read there. */
     const uint32_t node = (uint32_t)heddle_load_rlx(&c->succ);
+    const struct heddle_chunk *k;
     const struct heddle_cell *to;
 
     if (node == 0 || node == HEDDLE_ENDED)
         return;
-    to = heddle_pool_cell(p, (node - 1) >> 5);
+    k = heddle_pool_chunk(p, (node - 1) >> 5);
+    to = &k->cell[((node - 1) >> 5) % HEDDLE_CHUNK];
     HEDDLE_PREFETCH_W(to);
     HEDDLE_PREFETCH_W(&to->op);
+    HEDDLE_PREFETCH_W(&k->side[((node - 1) >> 5) % HEDDLE_CHUNK]);
 }
+
+/* What the engine keeps beside a cell will be needed soon. */
+static inline void heddle_side_prefetch(struct heddle_pool *p,
+                                        const struct heddle_cell *c)
+{
+    HEDDLE_PREFETCH_W(
+        &heddle_pool_chunk(p, c->self)->side[c->self % HEDDLE_CHUNK]);
+}
+
 /* Puts edges that were taken off a task's list, from `first` to the last one,
  * back; it has not ended. */
 void heddle_edges_return(struct heddle_pool *p, struct heddle_cell *c,
