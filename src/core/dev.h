@@ -73,48 +73,49 @@ struct dev_worker {
 
 /* A task somewhere else than on a core, or one whose data were away. */
 struct dev_task {
-    struct heddle_op op;       /* first: of the launch */
-    struct heddle_mem_req req; /* second */
+    struct heddle_op op; /* first: of the launch */
+    /* What every task needs lies together. */
     struct dev_task *next;
     heddle_ctx *ctx;
     struct heddle_sched_task *t;
     struct dev_worker *worker; /* NULL: on the host */
     struct dev_worker *on;     /* whose stream it is on */
-    struct heddle_exec x;
-    struct exec_slow s;
     const struct task_ext *ext;
-    struct task_ext own_ext;            /* of a node */
-    int16_t at[HEDDLE_KERNEL_OPERANDS]; /* operand -> req.op, or -1 - private */
-    unsigned variant;
-    unsigned popper; /* on the host: the worker that got it */
+    struct heddle_exec x;
+    struct dev_ahead *ahead; /* NULL: nobody waits for it, nor it for others */
+    struct dev_task *fly_prev, *fly_next;
     double model_ns; /* expected; < 0: unknown */
     struct heddle_perf_entry *model;
+    uint64_t due_ns;            /* when it will have ended, about */
+    double work_ns;             /* what it counts in its worker's */
+    struct heddle_mem_op *more; /* more operands than fit */
+    unsigned variant;
+    unsigned popper;     /* on the host: the worker that got it */
     unsigned time_every; /* such task is timed */
     unsigned nraw;       /* copies of partial results under way */
+    heddle_status raw_status;
+    heddle_status called; /* what its function said */
+    heddle_status held;
+    _Atomic int status; /* on the host: why the data are not there */
+    bool is_out;        /* partial results are on their way back */
+    bool has_run;       /* its function was called */
+    bool has_scratch;   /* the last private buffer */
+    bool is_settled;    /* the request holds nothing */
+    bool is_lent;       /* children had its operands: see dev_host.c */
+    bool is_flying;     /* launched, and listed as such */
+    bool has_heir;      /* a successor is on its stream */
+    bool is_held;       /* its end waits for its predecessors' */
+    bool was_ahead;     /* when it began */
+    int16_t at[HEDDLE_KERNEL_OPERANDS]; /* operand -> req.op, or -1 - private */
+    struct heddle_mem_req req;
+    struct exec_slow s;
+    struct task_ext own_ext; /* of a node */
     struct dev_raw {
         struct heddle_op op; /* first */
         struct dev_task *owner;
         unsigned tries;
         void *back; /* where it comes back to, until the task is sure to end */
     } raw[HEDDLE_KERNEL_OPERANDS];
-    heddle_status raw_status;
-    bool is_out;          /* they are on their way back */
-    bool has_run;         /* its function was called */
-    bool has_scratch;     /* the last private buffer */
-    bool is_settled;      /* the request holds nothing */
-    bool is_lent;         /* children had its operands: see dev_host.c */
-    bool is_flying;       /* launched, and listed as such */
-    bool has_heir;        /* a successor is on its stream */
-    bool is_held;         /* its end waits for its predecessors' */
-    bool was_ahead;       /* when it began */
-    heddle_status called; /* what its function said */
-    heddle_status held;
-    uint64_t due_ns;         /* when it will have ended, about */
-    double work_ns;          /* what it counts in its worker's */
-    struct dev_ahead *ahead; /* NULL: nobody waits for it, nor it for others */
-    struct dev_task *fly_prev, *fly_next;
-    _Atomic int status;         /* on the host: why the data are not there */
-    struct heddle_mem_op *more; /* more operands than fit */
 };
 
 /* The task whose request it is. */

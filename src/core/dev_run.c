@@ -611,14 +611,14 @@ static void launch_prefetch(const struct heddle_devs *d,
     if (next == NULL)
         return;
     HEDDLE_PREFETCH_W(next);
-    HEDDLE_PREFETCH_W(&next->next);
-    HEDDLE_PREFETCH_W(&next->x);
-    HEDDLE_PREFETCH_W(&next->x.slow);
+    HEDDLE_PREFETCH_W(&next->ctx);
+    HEDDLE_PREFETCH_W(&next->x.nops);
+    HEDDLE_PREFETCH_W(&next->ahead);
+    HEDDLE_PREFETCH_W(&next->variant);
+    HEDDLE_PREFETCH_W(&next->req);
+    HEDDLE_PREFETCH_W(&next->req.status);
     HEDDLE_PREFETCH_W(&next->s);
     HEDDLE_PREFETCH_W(&next->s.message);
-    HEDDLE_PREFETCH_W(&next->model_ns);
-    HEDDLE_PREFETCH_W(&next->raw_status);
-    HEDDLE_PREFETCH_W(&next->ahead);
 }
 
 static void launch_now(struct dev_task *dt)

@@ -89,7 +89,8 @@ void heddle_slab_fini(struct heddle_slab *s)
 heddle_status heddle_slab_grow(struct heddle_slab *s)
 {
     struct heddle_pool *p = s->pool;
-    struct heddle_chunk *k = heddle_zalloc(&p->alloc, 1, sizeof(*k));
+    struct heddle_chunk *k =
+        heddle_zalloc_aligned(&p->alloc, 1, sizeof(*k), HEDDLE_CACHE_LINE);
     uint32_t first, i;
     heddle_status st = HEDDLE_ENOMEM;
 

@@ -105,12 +105,13 @@ struct heddle_slab;
 struct heddle_chunk {
     struct heddle_cell *cell; /* HEDDLE_CHUNK of them */
     struct heddle_slab *slab; /* owner */
-    /* Owner only, so that it never loads a cell that another core wrote: */
+    void **side;              /* the engine's, which locks; or NULL */
+    /* Owner only, so that it never loads a cell that another core wrote; on lines
+     * that no other core reads: */
+    _Alignas(HEDDLE_CACHE_LINE) uint64_t *id; /* of the tasks, for the log */
+    uint32_t *aux;                            /* the scheduler's; or NULL */
     uint32_t gen[HEDDLE_CHUNK];
     uint32_t next[HEDDLE_CHUNK]; /* free list; further cells of a task in use */
-    uint64_t *id;                /* of the tasks, for the log; or NULL */
-    uint32_t *aux;               /* the scheduler's; or NULL */
-    void **side;                 /* the engine's, which locks; or NULL */
 };
 
 /* All cells of one context. */
