@@ -226,7 +226,7 @@ static heddle_status submit_all(const heddle_kernel *kernel, struct copy_arg g,
     return HEDDLE_OK;
 }
 
-/* "A" stands for all other letters, as in LAPACK. */
+/* 'U', 'L', or 'A' for all; 'G' is what some call it. */
 static char uplo_of(char uplo)
 {
     const char c = heddle_la_letter(uplo, "UL");
