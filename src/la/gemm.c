@@ -151,25 +151,6 @@ static const heddle_kernel kernel_gemm = {
 
 /* --- submitting ------------------------------------------------------------------ */
 
-/* Operands of one task, as they are collected. */
-struct list {
-    heddle_handle *op[LA_OPERANDS];
-    enum heddle_mode mode[LA_OPERANDS];
-    unsigned n;
-};
-
-static unsigned list_columns(struct list *l, heddle_matrix *a,
-                             struct la_range cols, enum heddle_mode mode)
-{
-    const struct la_range b = la_cover(a, cols);
-
-    for (size_t k = b.first; k < b.end; k++) {
-        l->op[l->n] = a->col[k];
-        l->mode[l->n++] = mode;
-    }
-    return (unsigned)(b.end - b.first);
-}
-
 /* Rows of a block column as a handle of their own. */
 static heddle_status view_rows(heddle_handle *column, struct la_range rows,
                                heddle_handle **out)
@@ -196,23 +177,21 @@ static heddle_status submit_one(const struct la_head *h,
         r.j.first == la_first(p->c, cb.first) &&
         r.j.end == la_min(p->c->n, cb.end * p->c->nb);
     struct gemm_arg g = {.h = *h, .ta = p->ta, .tb = p->tb, .r = r};
-    struct list l = {.n = 0};
+    struct la_list l = {.n = 0};
     heddle_status st = HEDDLE_OK;
 
     g.alpha = la_scalar_of(h->t, p->alpha);
     g.beta = la_scalar_of(h->t, is_first ? p->beta : heddle_la_one(h->t));
     g.c_row = p->by_rows ? r.i.first : 0;
-    g.c0 = la_first(p->c, cb.first);
-    g.nc = list_columns(&l, p->c, r.j, is_whole ? HEDDLE_W : HEDDLE_RW);
+    g.nc =
+        la_list_columns(&l, p->c, r.j, is_whole ? HEDDLE_W : HEDDLE_RW, &g.c0);
     if (!is_empty(r.k)) {
         const struct la_range an = la_cover(p->a, ac), bn = la_cover(p->b, bc);
 
-        g.a0 = la_first(p->a, an.first);
-        g.b0 = la_first(p->b, bn.first);
-        g.na = list_columns(&l, p->a, ac, HEDDLE_R);
+        g.na = la_list_columns(&l, p->a, ac, HEDDLE_R, &g.a0);
         g.b_is_a = p->a == p->b && an.first == bn.first && an.end == bn.end;
         if (!g.b_is_a)
-            g.nb = list_columns(&l, p->b, bc, HEDDLE_R);
+            g.nb = la_list_columns(&l, p->b, bc, HEDDLE_R, &g.b0);
     }
     if (p->by_rows) {
         unsigned made = 0;
@@ -281,25 +260,35 @@ size_t heddle_la_group(const heddle_la *la, const heddle_matrix *c)
 {
     size_t group = la_max(1, GEMM_WIDTH / c->nb);
 
-    while (group > 1 && c->nt / group < 4 * (size_t)la->ncores)
+    while (group > 1 && c->nt / group < 2 * (size_t)la->ncores)
         group--;
     return la_min(group, GEMM_COLUMNS);
 }
 
-/* Parts of the rows of C, when there are too few block columns for the cores. */
-static size_t parts_of(const heddle_la *la, const heddle_matrix *c)
+/* How C is cut into tasks: groups of block columns and, when these would be too
+ * narrow or too few, parts of their rows. */
+static size_t cut_rows(const heddle_la *la, const heddle_matrix *c,
+                       size_t *group)
 {
     const size_t want = 2 * (size_t)la->ncores;
+    const size_t wide = la_min(la_max(1, GEMM_WIDTH / 2 / c->nb), GEMM_COLUMNS);
+    size_t columns;
 
-    if (c->nt == 0 || c->nt >= want || la->has_cuda)
+    *group = heddle_la_group(la, c);
+    if (c->nt == 0 || la->has_cuda) /* devices like whole block columns */
         return 1;
-    return la_max(1, la_min((want + c->nt - 1) / c->nt, c->m / GEMM_ROWS));
+    columns = (c->nt + *group - 1) / *group;
+    if (*group >= wide && columns >= want)
+        return 1;
+    *group = la_min(la_max(*group, wide), c->nt);
+    columns = (c->nt + *group - 1) / *group;
+    return la_max(1, la_min((want + columns - 1) / columns, c->m / GEMM_ROWS));
 }
 
 static heddle_status submit_gemm(const struct la_head *h, struct la_product p)
 {
-    const size_t group = heddle_la_group(h->la, p.c),
-                 parts = parts_of(h->la, p.c);
+    size_t group;
+    const size_t parts = cut_rows(h->la, p.c, &group);
 
     p.by_rows = parts > 1;
     for (size_t j = 0; j < p.c->nt; j += group)

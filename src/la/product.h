@@ -46,6 +46,29 @@ static inline struct la_range la_chunk(const heddle_matrix *a,
         r.first, la_min(r.end, (r.first / a->nb + LA_LIST) * a->nb)};
 }
 
+/* Operands of one task, as they are collected. */
+struct la_list {
+    heddle_handle *op[LA_OPERANDS];
+    enum heddle_mode mode[LA_OPERANDS];
+    unsigned n;
+};
+
+/* Appends the block columns that cover cols; their number, and the first column
+ * of the first of them. */
+static inline unsigned la_list_columns(struct la_list *l, heddle_matrix *a,
+                                       struct la_range cols,
+                                       enum heddle_mode mode, size_t *first_out)
+{
+    const struct la_range b = la_cover(a, cols);
+
+    for (size_t k = b.first; k < b.end; k++) {
+        l->op[l->n] = a->col[k];
+        l->mode[l->n++] = mode;
+    }
+    *first_out = la_first(a, b.first);
+    return (unsigned)(b.end - b.first);
+}
+
 struct la_pieces {
     unsigned n;
     size_t first[LA_OPERANDS]; /* number of its first column in the matrix */
@@ -97,7 +120,7 @@ heddle_status heddle_la_submit_product(const struct la_head *h,
                                        const struct la_product *p,
                                        int priority);
 
-/* Block columns of C that one task should compute: wide enough for BLAS, but four
+/* Block columns of C that one task should compute: wide enough for BLAS, but two
  * tasks for each core. */
 size_t heddle_la_group(const heddle_la *la, const heddle_matrix *c);
 
