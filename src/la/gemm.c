@@ -6,6 +6,7 @@
  * op(B) that belong to them: on cores that is one call of BLAS when the memory of
  * A is in one piece. Where C is narrow, tasks compute rows of a block column.
  */
+#include "la/cuda.h"
 #include "la/product.h"
 
 enum {
@@ -50,31 +51,44 @@ static struct la_block c_part(enum heddle_la_type t, const struct la_pieces *c,
                    i.end - i.first, j.end - j.first);
 }
 
+/* On a core (gpu NULL), or on the device of the task. */
+static heddle_status product(struct la_gpu *gpu, enum heddle_la_type t, char ta,
+                             char tb, const void *alpha, struct la_block a,
+                             struct la_block b, const void *beta,
+                             struct la_block c)
+{
+    if (gpu != NULL)
+        return heddle_gpu_gemm(gpu, ta, tb, alpha, a, b, beta, c);
+    heddle_blas_gemm(t, ta, tb, alpha, a, b, beta, c);
+    return HEDDLE_OK;
+}
+
 /* C = beta C: a product of no columns. */
-static void scale(enum heddle_la_type t, const void *beta,
-                  const struct la_pieces *c, size_t c_row, struct la_ranges r)
+static heddle_status scale(struct la_gpu *gpu, enum heddle_la_type t,
+                           const void *beta, const struct la_pieces *c,
+                           size_t c_row, struct la_ranges r)
 {
     for (unsigned p = 0; p < c->n; p++) {
         const struct la_range j = la_cut(r.j, la_piece_columns(c, p));
         const struct la_block to = c_part(t, c, p, c_row, r.i, j);
         const struct la_block a = {to.a, to.m, 0, to.m}, b = {to.a, 0, to.n, 1};
 
-        heddle_blas_gemm(t, 'N', 'N', heddle_la_one(t), a, b, beta, to);
+        LA_TRY(product(gpu, t, 'N', 'N', heddle_la_one(t), a, b, beta, to));
     }
+    return HEDDLE_OK;
 }
 
-void heddle_la_multiply(enum heddle_la_type t, char ta, char tb,
-                        const void *alpha, const struct la_pieces *a,
-                        const struct la_pieces *b, const void *beta,
-                        const struct la_pieces *c, size_t c_row,
-                        struct la_ranges r)
+static heddle_status multiply(struct la_gpu *gpu, enum heddle_la_type t,
+                              char ta, char tb, const void *alpha,
+                              const struct la_pieces *a,
+                              const struct la_pieces *b, const void *beta,
+                              const struct la_pieces *c, size_t c_row,
+                              struct la_ranges r)
 {
     const bool at = ta != 'N', bt = tb != 'N';
 
-    if (is_empty(r.k)) {
-        scale(t, beta, c, c_row, r);
-        return;
-    }
+    if (is_empty(r.k))
+        return scale(gpu, t, beta, c, c_row, r);
     for (unsigned pc = 0; pc < c->n; pc++)
         for (unsigned pa = 0; pa < a->n; pa++)
             for (unsigned pb = 0; pb < b->n; pb++) {
@@ -93,12 +107,22 @@ void heddle_la_multiply(enum heddle_la_type t, char ta, char tb,
                     j = la_cut(j, bc);
                 if (is_empty(i) || is_empty(j) || is_empty(k))
                     continue;
-                heddle_blas_gemm(t, ta, tb, alpha,
-                                 piece_part(t, a, pa, at, i, k),
-                                 piece_part(t, b, pb, bt, k, j),
-                                 k.first == r.k.first ? beta : heddle_la_one(t),
-                                 c_part(t, c, pc, c_row, i, j));
+                LA_TRY(product(gpu, t, ta, tb, alpha,
+                               piece_part(t, a, pa, at, i, k),
+                               piece_part(t, b, pb, bt, k, j),
+                               k.first == r.k.first ? beta : heddle_la_one(t),
+                               c_part(t, c, pc, c_row, i, j)));
             }
+    return HEDDLE_OK;
+}
+
+void heddle_la_multiply(enum heddle_la_type t, char ta, char tb,
+                        const void *alpha, const struct la_pieces *a,
+                        const struct la_pieces *b, const void *beta,
+                        const struct la_pieces *c, size_t c_row,
+                        struct la_ranges r)
+{
+    (void)multiply(NULL, t, ta, tb, alpha, a, b, beta, c, c_row, r);
 }
 
 /* --- the task ------------------------------------------------------------------ */
@@ -115,21 +139,36 @@ struct gemm_arg {
     struct la_scalar alpha, beta;
 };
 
-static heddle_status run_gemm(struct heddle_exec *x)
+static heddle_status run_on(struct heddle_exec *x, struct la_gpu *gpu)
 {
     const struct gemm_arg *g = heddle_exec_arg(x);
     const enum heddle_la_type t = g->h.t;
     struct la_pieces a, b, c;
 
-    if (heddle_la_is_broken(&g->h))
-        return HEDDLE_OK;
     heddle_la_pieces(x, t, 0, g->nc, g->c0, &c);
     heddle_la_pieces(x, t, g->nc, g->na, g->a0, &a);
     if (!g->b_is_a)
         heddle_la_pieces(x, t, g->nc + g->na, g->nb, g->b0, &b);
-    heddle_la_multiply(t, g->ta, g->tb, &g->alpha, &a, g->b_is_a ? &a : &b,
-                       &g->beta, &c, g->c_row, g->r);
-    return HEDDLE_OK;
+    return multiply(gpu, t, g->ta, g->tb, &g->alpha, &a, g->b_is_a ? &a : &b,
+                    &g->beta, &c, g->c_row, g->r);
+}
+
+static heddle_status run_gemm(struct heddle_exec *x)
+{
+    const struct gemm_arg *g = heddle_exec_arg(x);
+
+    return heddle_la_is_broken(&g->h) ? HEDDLE_OK : run_on(x, NULL);
+}
+
+static heddle_status cuda_gemm(struct heddle_exec *x)
+{
+    const struct gemm_arg *g = heddle_exec_arg(x);
+    struct la_gpu gpu;
+
+    if (heddle_exec_noperands(x) > HEDDLE_KERNEL_OPERANDS)
+        return HEDDLE_EDECLINED;
+    LA_TRY(heddle_gpu_open(&gpu, x, g->h.t));
+    return run_on(x, &gpu);
 }
 
 static struct heddle_cost cost_gemm(struct heddle_exec *x)
@@ -146,7 +185,8 @@ static struct heddle_cost cost_gemm(struct heddle_exec *x)
 static const heddle_kernel kernel_gemm = {
     .size = sizeof(heddle_kernel),
     .name = "gemm",
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_gemm}},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_gemm},
+                 {.device = HEDDLE_DEV_CUDA, .run = cuda_gemm}},
     .cost = cost_gemm};
 
 /* --- submitting ------------------------------------------------------------------ */
@@ -260,6 +300,8 @@ size_t heddle_la_group(const heddle_la *la, const heddle_matrix *c)
 {
     size_t group = la_max(1, GEMM_WIDTH / c->nb);
 
+    if (la->has_cuda)
+        return la_min(group, 2);
     while (group > 1 && c->nt / group < 2 * (size_t)la->ncores)
         group--;
     return la_min(group, GEMM_COLUMNS);

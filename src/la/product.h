@@ -13,8 +13,7 @@
 #include "la/la.h"
 
 enum {
-    LA_OPERANDS = 255, /* of a task */
-    LA_LIST = 120      /* block columns of one matrix that a task gets */
+    LA_OPERANDS = 255 /* of a task */
 };
 
 /* Rows or columns first .. end - 1. */
@@ -38,12 +37,12 @@ static inline struct la_range la_cover(const heddle_matrix *a,
     return (struct la_range){r.first / a->nb, (r.end - 1) / a->nb + 1};
 }
 
-/* The part of r that LA_LIST block columns of a cover. */
+/* The part of r that as many block columns of a cover as a task gets. */
 static inline struct la_range la_chunk(const heddle_matrix *a,
                                        struct la_range r)
 {
     return (struct la_range){
-        r.first, la_min(r.end, (r.first / a->nb + LA_LIST) * a->nb)};
+        r.first, la_min(r.end, (r.first / a->nb + a->list) * a->nb)};
 }
 
 /* Operands of one task, as they are collected. */
