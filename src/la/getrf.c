@@ -258,71 +258,108 @@ static const heddle_kernel kernel_back = {
 
 /* --- the loop ---------------------------------------------------------------------- */
 
-static const enum heddle_mode modes[3] = {HEDDLE_R, HEDDLE_RW, HEDDLE_R};
+/* A step: block k, its pivots (NULL: without), info from devices. */
+struct step {
+    struct getrf_arg g;
+    heddle_matrix *a;
+    heddle_handle *record;
+    heddle_handle *pivots;
+    size_t k;
+};
 
-/* Step k: its panel, and the updates of the columns behind it. */
-static heddle_status submit_step(heddle_matrix *a, struct getrf_arg *g,
-                                 size_t k, heddle_handle *pivots,
-                                 heddle_handle *record)
+static void set_step(struct step *s, size_t k)
 {
-    static const enum heddle_mode panel[3] = {HEDDLE_RW, HEDDLE_W, HEDDLE_RW};
-    heddle_la *la = g->h.la;
-    heddle_handle *const op[3] = {a->col[k], pivots, record};
-    const unsigned more = pivots != NULL ? 1 : 0;
+    const size_t n = la_min(s->a->m, s->a->n);
 
-    LA_TRY(heddle_la_submit(la, &kernel_panel, op, panel,
-                            1 + more + (more != 0 && record != NULL), g,
-                            sizeof(*g), (int)(2 * (a->nt - k) + 1)));
-    for (size_t j = k + 1; j < a->nt; j++) {
-        heddle_handle *const upd[3] = {a->col[k], a->col[j], pivots};
+    s->k = k;
+    s->g.k0 = la_first(s->a, k);
+    s->g.nk = la_min(la_width(s->a, k), n - s->g.k0);
+}
 
-        LA_TRY(heddle_la_submit(la, &kernel_update, upd, modes, 2 + more, g,
-                                sizeof(*g), (int)(2 * (a->nt - j))));
+/* The panel of step k, with a new handle of its pivots. */
+static heddle_status submit_panel(struct step *s, size_t k, int *ipiv)
+{
+    static const enum heddle_mode modes[3] = {HEDDLE_RW, HEDDLE_W, HEDDLE_RW};
+    heddle_la *la = s->g.h.la;
+    const unsigned more = ipiv == NULL ? 0 : s->record == NULL ? 1 : 2;
+
+    set_step(s, k);
+    if (ipiv != NULL)
+        LA_TRY(heddle_handle_vector(la->ctx, ipiv + s->g.k0, s->g.nk,
+                                    HEDDLE_I32, &s->pivots));
+    {
+        heddle_handle *const op[3] = {s->a->col[k], s->pivots, s->record};
+
+        return heddle_la_submit(la, &kernel_panel, op, modes, 1 + more, &s->g,
+                                sizeof(s->g), (int)(2 * (s->a->nt - k) + 1));
+    }
+}
+
+static heddle_status submit_update(const struct step *s, size_t j)
+{
+    static const enum heddle_mode modes[3] = {HEDDLE_R, HEDDLE_RW, HEDDLE_R};
+    heddle_handle *const op[3] = {s->a->col[s->k], s->a->col[j], s->pivots};
+
+    return heddle_la_submit(s->g.h.la, &kernel_update, op, modes,
+                            s->pivots != NULL ? 3 : 2, &s->g, sizeof(s->g),
+                            (int)(2 * (s->a->nt - j)));
+}
+
+/* Columns left of panel k; nobody waits for them. */
+static heddle_status submit_back(const struct step *s)
+{
+    static const enum heddle_mode modes[2] = {HEDDLE_RW, HEDDLE_R};
+
+    for (size_t j = 0; j < s->k && s->pivots != NULL; j++) {
+        heddle_handle *const op[2] = {s->a->col[j], s->pivots};
+
+        LA_TRY(heddle_la_submit(s->g.h.la, &kernel_back, op, modes, 2, &s->g,
+                                sizeof(s->g), -1));
     }
     return HEDDLE_OK;
 }
 
-/* Columns left of panel k; nobody waits for them. */
-static heddle_status submit_back(heddle_matrix *a, const struct getrf_arg *g,
-                                 size_t k, heddle_handle *pivots)
+/* A panel follows the update it waits for at once, also where tasks run in the order
+ * in which they come. */
+static heddle_status submit_steps(struct step *s, struct step *next, int *ipiv)
 {
-    static const enum heddle_mode back[2] = {HEDDLE_RW, HEDDLE_R};
+    const size_t n = la_min(s->a->m, s->a->n), nt = s->a->nt;
 
-    for (size_t j = 0; j < k; j++) {
-        heddle_handle *const op[2] = {a->col[j], pivots};
+    LA_TRY(submit_panel(s, 0, ipiv));
+    for (size_t k = 0;; k++) {
+        const bool has_next = k + 1 < nt && la_first(s->a, k + 1) < n;
 
-        LA_TRY(heddle_la_submit(g->h.la, &kernel_back, op, back, 2, g,
-                                sizeof(*g), -1));
+        for (size_t j = k + 1; j < nt; j++) {
+            LA_TRY(submit_update(s, j));
+            if (j == k + 1 && has_next)
+                LA_TRY(submit_panel(next, j, ipiv));
+        }
+        LA_TRY(submit_back(s));
+        if (!has_next)
+            return HEDDLE_OK;
+        heddle_handle_unref(s->pivots);
+        *s = *next;
+        next->pivots = NULL;
     }
-    return HEDDLE_OK;
 }
 
 static heddle_status submit_all(heddle_la *la, heddle_matrix *a, int *ipiv)
 {
-    const size_t n = la_min(a->m, a->n);
-    struct getrf_arg g = {.h = heddle_la_begin(la, a),
-                          .has_pivots = ipiv != NULL};
-    heddle_handle *record = NULL;
-    heddle_status st = heddle_la_record(la, a->nt > 0, &record);
+    struct step s = {
+        .g = {.h = heddle_la_begin(la, a), .has_pivots = ipiv != NULL}, .a = a};
+    struct step next;
+    heddle_status st;
 
-    for (size_t k = 0; k < a->nt && la_first(a, k) < n && st == HEDDLE_OK;
-         k++) {
-        heddle_handle *pivots = NULL;
-
-        g.k0 = la_first(a, k);
-        g.nk = la_min(la_width(a, k), n - g.k0);
-        if (ipiv != NULL)
-            st = heddle_handle_vector(la->ctx, ipiv + g.k0, g.nk, HEDDLE_I32,
-                                      &pivots);
-        if (st == HEDDLE_OK)
-            st = submit_step(a, &g, k, pivots, record);
-        if (st == HEDDLE_OK && ipiv != NULL)
-            st = submit_back(a, &g, k, pivots);
-        heddle_handle_unref(pivots);
-    }
+    if (la_min(a->m, a->n) == 0)
+        return HEDDLE_OK;
+    LA_TRY(heddle_la_record(la, 1, &s.record));
+    next = s;
+    st = submit_steps(&s, &next, ipiv);
+    heddle_handle_unref(s.pivots);
+    heddle_handle_unref(next.pivots);
     if (st == HEDDLE_OK)
-        return heddle_la_collect(&g.h, record, 0, false);
-    heddle_handle_unref(record);
+        return heddle_la_collect(&s.g.h, s.record, 0, false);
+    heddle_handle_unref(s.record);
     return st;
 }
 

@@ -30,15 +30,32 @@ const char *heddle_la_missing(void)
 static void la_look(heddle_la *la)
 {
     struct heddle_class_info c = {.size = sizeof(c)};
+    struct heddle_memory_info m = {.size = sizeof(m)};
 
+    la->device_bytes = UINT64_MAX;
     for (unsigned i = 0; heddle_ctx_get_class(la->ctx, i, &c) == HEDDLE_OK;
          i++) {
         if (strcmp(c.kind, "cpu") == 0)
             la->ncores += c.nworkers;
-        la->has_cuda |= strcmp(c.kind, "cuda") == 0 && c.is_lost == 0 &&
-                        (la->opts.devices == 0 ||
-                         (la->opts.devices >> HEDDLE_DEV_CUDA & 1) != 0);
+        if (strcmp(c.kind, "cuda") != 0 || c.is_lost != 0 ||
+            (la->opts.devices != 0 &&
+             (la->opts.devices >> HEDDLE_DEV_CUDA & 1) == 0))
+            continue;
+        la->has_cuda = true;
+        if (heddle_ctx_get_memory(la->ctx, c.memory, &m) == HEDDLE_OK &&
+            m.budget < la->device_bytes)
+            la->device_bytes = m.budget;
     }
+}
+
+size_t heddle_la_fits(const heddle_la *la, const heddle_matrix *a)
+{
+    const double column = (double)a->m * (double)a->nb * (double)la_bytes(a->t);
+    const double room = (double)la->device_bytes / 10 * 9;
+
+    if (!la->has_cuda || column * (double)a->nt <= room)
+        return la_max(a->nt, 1);
+    return la_max((size_t)(room * 0.6 / column), 1);
 }
 
 heddle_status heddle_la_create(heddle_ctx *ctx,

@@ -36,6 +36,7 @@ struct heddle_la {
     struct heddle_la_opts opts;
     unsigned ncores;
     bool has_cuda;
+    uint64_t device_bytes; /* the least room on a device */
     uint32_t ncalls;
     int refused; /* -argument of the first call that was refused; 0: none */
     /* Numbers of calls go up, so the smallest key is the first call's smallest
@@ -95,6 +96,10 @@ heddle_status heddle_la_submit(heddle_la *la, const heddle_kernel *kernel,
                                heddle_handle *const *operands,
                                const enum heddle_mode *modes, unsigned n,
                                const void *arg, size_t arg_bytes, int priority);
+
+/* How many block columns of a a routine should work on at once: all, or as many as
+ * the smallest device has room for with as many passing by. */
+size_t heddle_la_fits(const heddle_la *la, const heddle_matrix *a);
 
 /* The call is refused: argument i (from 1, as in LAPACK) is illegal. */
 heddle_status heddle_la_refuse(heddle_la *la, int i);

@@ -7,7 +7,9 @@
  * Upper  update j, k: A_kj = U_kk^-H (A_kj - U_0k^H A_0j), rows 0 above k
  *        panel j:     A_jj = A_jj - U_0j^H U_0j; A_jj = U^H U
  * In both every update(j, k) needs panel k and the updates of j before it, so one
- * loop submits both.
+ * loop submits both. Where a matrix does not fit into the memory of a device, groups
+ * of block columns that do are finished one after the other: what is on the left of a
+ * group comes by once for each.
  */
 #include "la/cuda.h"
 #include "la/la.h"
@@ -192,32 +194,68 @@ static const heddle_kernel kernel_update = {
                  {.device = HEDDLE_DEV_CUDA, .run = cuda_update}},
     .cost = cost_update};
 
+static heddle_status submit_panel(struct potrf_arg *g, heddle_matrix *a,
+                                  size_t k, heddle_handle *record)
+{
+    static const enum heddle_mode modes[2] = {HEDDLE_RW, HEDDLE_RW};
+    heddle_handle *const op[2] = {a->col[k], record};
+
+    g->k = k;
+    g->k0 = la_first(a, k);
+    g->nk = la_width(a, k);
+    return heddle_la_submit(g->h.la, &kernel_panel, op, modes,
+                            record != NULL ? 2 : 1, g, sizeof(*g),
+                            (int)(2 * (a->nt - k) + 1));
+}
+
+static heddle_status submit_update(struct potrf_arg *g, heddle_matrix *a,
+                                   size_t j, size_t k)
+{
+    heddle_handle *const op[2] = {a->col[k], a->col[j]};
+
+    g->k0 = la_first(a, k);
+    g->nk = la_width(a, k);
+    g->j0 = la_first(a, j);
+    return heddle_la_submit(g->h.la, &kernel_update, op, NULL, 2, g, sizeof(*g),
+                            (int)(2 * (a->nt - j)));
+}
+
+/* Block columns first .. end - 1: what those on their left do to them, then their
+ * own. A panel follows the update it waits for at once, also where tasks run in the
+ * order in which they come. */
+static heddle_status submit_group(struct potrf_arg *g, heddle_matrix *a,
+                                  size_t first, size_t end,
+                                  heddle_handle *record)
+{
+    for (size_t k = 0; k < first; k++)
+        for (size_t j = first; j < end; j++)
+            LA_TRY(submit_update(g, a, j, k));
+    LA_TRY(submit_panel(g, a, first, record));
+    for (size_t k = first; k < end; k++)
+        for (size_t j = k + 1; j < end; j++) {
+            LA_TRY(submit_update(g, a, j, k));
+            if (j == k + 1)
+                LA_TRY(submit_panel(g, a, j, record));
+        }
+    return HEDDLE_OK;
+}
+
 heddle_status heddle_la_potrf(heddle_la *la, char uplo, heddle_matrix *a)
 {
-    static const enum heddle_mode panel[2] = {HEDDLE_RW, HEDDLE_RW};
     struct potrf_arg g = {.uplo = heddle_la_letter(uplo, "UL")};
     heddle_handle *record = NULL;
+    heddle_status st;
+    size_t group;
 
     LA_CHECK(la, 1, la != NULL && g.uplo != '\0');
     LA_CHECK(la, 2, a != NULL && a->m == a->n);
     g.h = heddle_la_begin(la, a);
-    LA_TRY(heddle_la_record(la, a->nt, &record));
-    for (size_t k = 0; k < a->nt; k++) {
-        heddle_handle *const diag[2] = {a->col[k], record};
-
-        g.k = k;
-        g.k0 = la_first(a, k);
-        g.nk = la_width(a, k);
-        LA_TRY(heddle_la_submit(la, &kernel_panel, diag, panel,
-                                record != NULL ? 2 : 1, &g, sizeof(g),
-                                (int)(2 * (a->nt - k) + 1)));
-        for (size_t j = k + 1; j < a->nt; j++) {
-            heddle_handle *const op[2] = {a->col[k], a->col[j]};
-
-            g.j0 = la_first(a, j);
-            LA_TRY(heddle_la_submit(la, &kernel_update, op, NULL, 2, &g,
-                                    sizeof(g), (int)(2 * (a->nt - j))));
-        }
-    }
-    return heddle_la_collect(&g.h, record, a->nb, true);
+    group = heddle_la_fits(la, a);
+    st = heddle_la_record(la, a->nt, &record);
+    for (size_t j = 0; j < a->nt && st == HEDDLE_OK; j += group)
+        st = submit_group(&g, a, j, la_min(a->nt, j + group), record);
+    if (st == HEDDLE_OK)
+        return heddle_la_collect(&g.h, record, a->nb, true);
+    heddle_handle_unref(record);
+    return st;
 }
