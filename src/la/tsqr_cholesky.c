@@ -598,18 +598,29 @@ static struct heddle_cost cost_small(struct heddle_exec *x)
     }
 
 static const heddle_kernel kernel_sketch =
-                               KERNEL(run_sketch, "tsqr_sketch", cost_sketch),
-                           kernel_choose =
-                               KERNEL(run_choose, "tsqr_choose", cost_small),
-                           kernel_pick =
-                               KERNEL(run_pick, "tsqr_pick", cost_rows),
-                           kernel_play =
-                               KERNEL(run_play, "tsqr_play", cost_small),
-                           kernel_solve =
-                               KERNEL(run_solve, "tsqr_solve", cost_rows),
-                           kernel_rows =
-                               KERNEL(run_rows, "tsqr_pass", cost_rows),
-                           kernel_sum = KERNEL(run_sum, "tsqr_sum", cost_small);
+    KERNEL(run_sketch, "tsqr_sketch", cost_sketch);
+static const heddle_kernel kernel_choose =
+    KERNEL(run_choose, "tsqr_choose", cost_small);
+static const heddle_kernel kernel_pick =
+    KERNEL(run_pick, "tsqr_pick", cost_rows);
+static const heddle_kernel kernel_play =
+    KERNEL(run_play, "tsqr_play", cost_small);
+static const heddle_kernel kernel_solve =
+    KERNEL(run_solve, "tsqr_solve", cost_rows);
+static const heddle_kernel kernel_sum = KERNEL(run_sum, "tsqr_sum", cost_small);
+static const heddle_kernel kernel_rows =
+    KERNEL(run_rows, "tsqr_pass", cost_rows);
+
+/* The same where most calls find that there is nothing to do: their times would
+ * tell a model nothing. */
+static const heddle_kernel kernel_pick_maybe =
+    KERNEL(run_pick, "tsqr_pick_maybe", NULL);
+static const heddle_kernel kernel_play_maybe =
+    KERNEL(run_play, "tsqr_play_maybe", NULL);
+static const heddle_kernel kernel_sum_maybe =
+    KERNEL(run_sum, "tsqr_sum_maybe", NULL);
+static const heddle_kernel kernel_rows_maybe =
+    KERNEL(run_rows, "tsqr_pass_maybe", NULL);
 
 /* --- tasks in order ------------------------------------------------------------------ */
 
@@ -680,13 +691,17 @@ static heddle_status submit_picks(struct tall *s, struct chol_arg *g)
                                   play[5] = {HEDDLE_RW, HEDDLE_RW, HEDDLE_R,
                                              HEDDLE_R, HEDDLE_R};
     heddle_handle *const state = whole_of(s)->state;
+    const heddle_kernel *pick_kernel =
+                            g->is_lu ? &kernel_pick : &kernel_pick_maybe,
+                        *play_kernel =
+                            g->is_lu ? &kernel_play : &kernel_play_maybe;
 
     for (size_t i = 0; i < s->ngroups; i++) {
         struct group *p = group_at(s, i);
         heddle_handle *const op[3] = {p->w, p->number, state};
 
         g->first = tall_first(s, i);
-        LA_TRY(heddle_tall_submit(s, &kernel_pick, i, HEDDLE_R, op, first, 3, g,
+        LA_TRY(heddle_tall_submit(s, pick_kernel, i, HEDDLE_R, op, first, 3, g,
                                   sizeof(*g), 1));
     }
     for (size_t step = 1; step < s->ngroups; step *= 2)
@@ -695,14 +710,14 @@ static heddle_status submit_picks(struct tall *s, struct chol_arg *g)
             heddle_handle *const op[5] = {p->w, p->number, state, q->w,
                                           q->number};
 
-            LA_TRY(heddle_la_submit(s->la, &kernel_play, op, play, 5, g,
+            LA_TRY(heddle_la_submit(s->la, play_kernel, op, play, 5, g,
                                     sizeof(*g), 2));
         }
     {
         heddle_handle *const op[3] = {group_at(s, 0)->w, group_at(s, 0)->number,
                                       state};
 
-        return heddle_la_submit(s->la, &kernel_play, op, play, 3, g, sizeof(*g),
+        return heddle_la_submit(s->la, play_kernel, op, play, 3, g, sizeof(*g),
                                 2);
     }
 }
@@ -720,8 +735,9 @@ static heddle_status submit_sum(struct tall *s, const struct chol_arg *g)
         op[5 + i] = group_at(s, i)->b;
         mode[5 + i] = HEDDLE_R;
     }
-    return heddle_la_submit(s->la, &kernel_sum, op, mode,
-                            (unsigned)(5 + s->ngroups), g, sizeof(*g), 2);
+    return heddle_la_submit(s->la,
+                            g->pass == 1 ? &kernel_sum : &kernel_sum_maybe, op,
+                            mode, (unsigned)(5 + s->ngroups), g, sizeof(*g), 2);
 }
 
 /* Pass 0: rows by U; others: rows by the inverse of S. */
@@ -741,8 +757,11 @@ static heddle_status submit_rows(struct tall *s, struct chol_arg *g)
                              *const by_s[3] = {all->inverse, all->state, b};
 
         g->first = tall_first(s, i);
-        LA_TRY(heddle_tall_submit(s, is_first ? &kernel_solve : &kernel_rows, i,
-                                  HEDDLE_RW, is_first ? by_u : by_s,
+        LA_TRY(heddle_tall_submit(s,
+                                  is_first       ? &kernel_solve
+                                  : g->pass == 1 ? &kernel_rows
+                                                 : &kernel_rows_maybe,
+                                  i, HEDDLE_RW, is_first ? by_u : by_s,
                                   is_first ? solve : rows, is_first ? 5 : 3, g,
                                   sizeof(*g), 1));
     }
