@@ -48,6 +48,28 @@ struct state {
 
 static const double good_condition = 100; /* of B, in the last pass */
 
+/* Rows of the group: where they are, or a dense copy at `copy`. Copies are made of
+ * several views, and of columns that are a power of two apart, which caches
+ * dislike. */
+static struct la_block rows_begin(struct heddle_exec *x,
+                                  const struct chol_arg *g, size_t row,
+                                  struct la_block copy)
+{
+    const struct la_block a = la_operand(x, 0);
+
+    if (g->nviews == 1 && a.ld * la_bytes(g->h.t) % 1024 != 0)
+        return la_part(g->h.t, a, row, 0, copy.m, copy.n);
+    heddle_tall_gather(x, g->h.t, g->nviews, row, copy);
+    return copy;
+}
+
+static void rows_end(struct heddle_exec *x, const struct chol_arg *g,
+                     size_t row, struct la_block copy, struct la_block rows)
+{
+    if (rows.a == copy.a)
+        heddle_tall_scatter(x, g->h.t, g->nviews, row, copy);
+}
+
 /* --- the sketch -------------------------------------------------------------------- */
 
 /* Operands behind the views: the sketch of the group. */
@@ -71,8 +93,8 @@ static heddle_status run_sketch(struct heddle_exec *x)
         memset(la_at(t, y, 0, j), 0, y.m * la_bytes(t));
     for (size_t row = 0; row < m; row += ROWS_AT_ONCE) {
         d.m = la_min(ROWS_AT_ONCE, m - row);
-        heddle_tall_gather(x, t, g->nviews, row, d);
-        heddle_sketch_add(t, d, g->first + row, signs, y);
+        heddle_sketch_add(t, rows_begin(x, g, row, d), g->first + row, signs,
+                          y);
     }
     return HEDDLE_OK;
 }
@@ -332,10 +354,10 @@ static heddle_status run_solve(struct heddle_exec *x)
         return HEDDLE_ENOMEM;
     solvable(t, is_lu ? lu : sketch, u);
     for (size_t row = 0; row < m; row += ROWS_AT_ONCE) {
-        const struct la_block d = {la_at(t, u, 0, n),
-                                   la_min(ROWS_AT_ONCE, m - row), n, ld};
+        const struct la_block copy = {la_at(t, u, 0, n),
+                                      la_min(ROWS_AT_ONCE, m - row), n, ld};
+        const struct la_block d = rows_begin(x, g, row, copy);
 
-        heddle_tall_gather(x, t, g->nviews, row, d);
         if (is_lu || now->is_easy == 0)
             heddle_blas_trsm(t, 'R', 'U', 'N', 'N', heddle_la_one(t), u, d);
         else
@@ -344,7 +366,7 @@ static heddle_status run_solve(struct heddle_exec *x)
         if (is_lu)
             set_pivots(g, lu, number, g->first + row, d);
         add_gram(t, d, row == 0, b);
-        heddle_tall_scatter(x, t, g->nviews, row, d);
+        rows_end(x, g, row, copy, d);
     }
     return HEDDLE_OK;
 }
@@ -360,20 +382,20 @@ static heddle_status run_rows(struct heddle_exec *x)
     const struct la_block s = la_operand(x, g->nviews),
                           b = la_operand(x, g->nviews + 2);
     const struct state *now = heddle_exec_ptr(x, g->nviews + 1);
-    struct la_block d = {NULL, 0, n, ld};
+    struct la_block copy = {NULL, 0, n, ld}, d;
 
     if (heddle_la_is_broken(&g->h) || (now->last != 0 && now->last < g->pass))
         return HEDDLE_OK;
-    d.a = heddle_la_work(ld * n * la_bytes(t));
-    if (d.a == NULL)
+    copy.a = heddle_la_work(ld * n * la_bytes(t));
+    if (copy.a == NULL)
         return HEDDLE_ENOMEM;
     for (size_t row = 0; row < m; row += ROWS_AT_ONCE) {
-        d.m = la_min(ROWS_AT_ONCE, m - row);
-        heddle_tall_gather(x, t, g->nviews, row, d);
+        copy.m = la_min(ROWS_AT_ONCE, m - row);
+        d = rows_begin(x, g, row, copy);
         heddle_blas_trmm(t, 'R', 'U', 'N', 'N', heddle_la_one(t), s, d);
         if (now->last == 0)
             add_gram(t, d, row == 0, b);
-        heddle_tall_scatter(x, t, g->nviews, row, d);
+        rows_end(x, g, row, copy, d);
     }
     return HEDDLE_OK;
 }

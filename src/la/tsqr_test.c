@@ -102,12 +102,13 @@ TEST(shapes)
 
 TEST(conditions)
 {
+    const int step = test_scale(15) < 15 ? 15 : 3;
     struct heddle_rng rng;
     RIG(r);
 
     heddle_rng_seed(&rng, test_seed());
     FOR_TYPES(t)
-    for (int e = 0; e <= 15; e += 3)
+    for (int e = 0; e <= 15; e += step)
         for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++)
             tsqr_one(&r, t, all[k], conditioned(t, 800, 24, pow(10, e), &rng),
                      NB, k == 2);
