@@ -48,6 +48,28 @@ struct state {
 
 static const double good_condition = 100; /* of B, in the last pass */
 
+/* Rows of the group: where they are, or a dense copy at `copy`. Copies are made of
+ * several views, and of columns that are a power of two apart, which caches
+ * dislike. */
+static struct la_block rows_begin(struct heddle_exec *x,
+                                  const struct chol_arg *g, size_t row,
+                                  struct la_block copy)
+{
+    const struct la_block a = la_operand(x, 0);
+
+    if (g->nviews == 1 && a.ld * la_bytes(g->h.t) % 1024 != 0)
+        return la_part(g->h.t, a, row, 0, copy.m, copy.n);
+    heddle_tall_gather(x, g->h.t, g->nviews, row, copy);
+    return copy;
+}
+
+static void rows_end(struct heddle_exec *x, const struct chol_arg *g,
+                     size_t row, struct la_block copy, struct la_block rows)
+{
+    if (rows.a == copy.a)
+        heddle_tall_scatter(x, g->h.t, g->nviews, row, copy);
+}
+
 /* --- the sketch -------------------------------------------------------------------- */
 
 /* Operands behind the views: the sketch of the group. */
@@ -71,8 +93,8 @@ static heddle_status run_sketch(struct heddle_exec *x)
         memset(la_at(t, y, 0, j), 0, y.m * la_bytes(t));
     for (size_t row = 0; row < m; row += ROWS_AT_ONCE) {
         d.m = la_min(ROWS_AT_ONCE, m - row);
-        heddle_tall_gather(x, t, g->nviews, row, d);
-        heddle_sketch_add(t, d, g->first + row, signs, y);
+        heddle_sketch_add(t, rows_begin(x, g, row, d), g->first + row, signs,
+                          y);
     }
     return HEDDLE_OK;
 }
@@ -332,10 +354,10 @@ static heddle_status run_solve(struct heddle_exec *x)
         return HEDDLE_ENOMEM;
     solvable(t, is_lu ? lu : sketch, u);
     for (size_t row = 0; row < m; row += ROWS_AT_ONCE) {
-        const struct la_block d = {la_at(t, u, 0, n),
-                                   la_min(ROWS_AT_ONCE, m - row), n, ld};
+        const struct la_block copy = {la_at(t, u, 0, n),
+                                      la_min(ROWS_AT_ONCE, m - row), n, ld};
+        const struct la_block d = rows_begin(x, g, row, copy);
 
-        heddle_tall_gather(x, t, g->nviews, row, d);
         if (is_lu || now->is_easy == 0)
             heddle_blas_trsm(t, 'R', 'U', 'N', 'N', heddle_la_one(t), u, d);
         else
@@ -344,7 +366,7 @@ static heddle_status run_solve(struct heddle_exec *x)
         if (is_lu)
             set_pivots(g, lu, number, g->first + row, d);
         add_gram(t, d, row == 0, b);
-        heddle_tall_scatter(x, t, g->nviews, row, d);
+        rows_end(x, g, row, copy, d);
     }
     return HEDDLE_OK;
 }
@@ -360,20 +382,20 @@ static heddle_status run_rows(struct heddle_exec *x)
     const struct la_block s = la_operand(x, g->nviews),
                           b = la_operand(x, g->nviews + 2);
     const struct state *now = heddle_exec_ptr(x, g->nviews + 1);
-    struct la_block d = {NULL, 0, n, ld};
+    struct la_block copy = {NULL, 0, n, ld}, d;
 
     if (heddle_la_is_broken(&g->h) || (now->last != 0 && now->last < g->pass))
         return HEDDLE_OK;
-    d.a = heddle_la_work(ld * n * la_bytes(t));
-    if (d.a == NULL)
+    copy.a = heddle_la_work(ld * n * la_bytes(t));
+    if (copy.a == NULL)
         return HEDDLE_ENOMEM;
     for (size_t row = 0; row < m; row += ROWS_AT_ONCE) {
-        d.m = la_min(ROWS_AT_ONCE, m - row);
-        heddle_tall_gather(x, t, g->nviews, row, d);
+        copy.m = la_min(ROWS_AT_ONCE, m - row);
+        d = rows_begin(x, g, row, copy);
         heddle_blas_trmm(t, 'R', 'U', 'N', 'N', heddle_la_one(t), s, d);
         if (now->last == 0)
             add_gram(t, d, row == 0, b);
-        heddle_tall_scatter(x, t, g->nviews, row, d);
+        rows_end(x, g, row, copy, d);
     }
     return HEDDLE_OK;
 }
@@ -598,18 +620,29 @@ static struct heddle_cost cost_small(struct heddle_exec *x)
     }
 
 static const heddle_kernel kernel_sketch =
-                               KERNEL(run_sketch, "tsqr_sketch", cost_sketch),
-                           kernel_choose =
-                               KERNEL(run_choose, "tsqr_choose", cost_small),
-                           kernel_pick =
-                               KERNEL(run_pick, "tsqr_pick", cost_rows),
-                           kernel_play =
-                               KERNEL(run_play, "tsqr_play", cost_small),
-                           kernel_solve =
-                               KERNEL(run_solve, "tsqr_solve", cost_rows),
-                           kernel_rows =
-                               KERNEL(run_rows, "tsqr_pass", cost_rows),
-                           kernel_sum = KERNEL(run_sum, "tsqr_sum", cost_small);
+    KERNEL(run_sketch, "tsqr_sketch", cost_sketch);
+static const heddle_kernel kernel_choose =
+    KERNEL(run_choose, "tsqr_choose", cost_small);
+static const heddle_kernel kernel_pick =
+    KERNEL(run_pick, "tsqr_pick", cost_rows);
+static const heddle_kernel kernel_play =
+    KERNEL(run_play, "tsqr_play", cost_small);
+static const heddle_kernel kernel_solve =
+    KERNEL(run_solve, "tsqr_solve", cost_rows);
+static const heddle_kernel kernel_sum = KERNEL(run_sum, "tsqr_sum", cost_small);
+static const heddle_kernel kernel_rows =
+    KERNEL(run_rows, "tsqr_pass", cost_rows);
+
+/* The same where most calls find that there is nothing to do: their times would
+ * tell a model nothing. */
+static const heddle_kernel kernel_pick_maybe =
+    KERNEL(run_pick, "tsqr_pick_maybe", NULL);
+static const heddle_kernel kernel_play_maybe =
+    KERNEL(run_play, "tsqr_play_maybe", NULL);
+static const heddle_kernel kernel_sum_maybe =
+    KERNEL(run_sum, "tsqr_sum_maybe", NULL);
+static const heddle_kernel kernel_rows_maybe =
+    KERNEL(run_rows, "tsqr_pass_maybe", NULL);
 
 /* --- tasks in order ------------------------------------------------------------------ */
 
@@ -680,13 +713,17 @@ static heddle_status submit_picks(struct tall *s, struct chol_arg *g)
                                   play[5] = {HEDDLE_RW, HEDDLE_RW, HEDDLE_R,
                                              HEDDLE_R, HEDDLE_R};
     heddle_handle *const state = whole_of(s)->state;
+    const heddle_kernel *pick_kernel =
+                            g->is_lu ? &kernel_pick : &kernel_pick_maybe,
+                        *play_kernel =
+                            g->is_lu ? &kernel_play : &kernel_play_maybe;
 
     for (size_t i = 0; i < s->ngroups; i++) {
         struct group *p = group_at(s, i);
         heddle_handle *const op[3] = {p->w, p->number, state};
 
         g->first = tall_first(s, i);
-        LA_TRY(heddle_tall_submit(s, &kernel_pick, i, HEDDLE_R, op, first, 3, g,
+        LA_TRY(heddle_tall_submit(s, pick_kernel, i, HEDDLE_R, op, first, 3, g,
                                   sizeof(*g), 1));
     }
     for (size_t step = 1; step < s->ngroups; step *= 2)
@@ -695,14 +732,14 @@ static heddle_status submit_picks(struct tall *s, struct chol_arg *g)
             heddle_handle *const op[5] = {p->w, p->number, state, q->w,
                                           q->number};
 
-            LA_TRY(heddle_la_submit(s->la, &kernel_play, op, play, 5, g,
+            LA_TRY(heddle_la_submit(s->la, play_kernel, op, play, 5, g,
                                     sizeof(*g), 2));
         }
     {
         heddle_handle *const op[3] = {group_at(s, 0)->w, group_at(s, 0)->number,
                                       state};
 
-        return heddle_la_submit(s->la, &kernel_play, op, play, 3, g, sizeof(*g),
+        return heddle_la_submit(s->la, play_kernel, op, play, 3, g, sizeof(*g),
                                 2);
     }
 }
@@ -720,8 +757,9 @@ static heddle_status submit_sum(struct tall *s, const struct chol_arg *g)
         op[5 + i] = group_at(s, i)->b;
         mode[5 + i] = HEDDLE_R;
     }
-    return heddle_la_submit(s->la, &kernel_sum, op, mode,
-                            (unsigned)(5 + s->ngroups), g, sizeof(*g), 2);
+    return heddle_la_submit(s->la,
+                            g->pass == 1 ? &kernel_sum : &kernel_sum_maybe, op,
+                            mode, (unsigned)(5 + s->ngroups), g, sizeof(*g), 2);
 }
 
 /* Pass 0: rows by U; others: rows by the inverse of S. */
@@ -741,8 +779,11 @@ static heddle_status submit_rows(struct tall *s, struct chol_arg *g)
                              *const by_s[3] = {all->inverse, all->state, b};
 
         g->first = tall_first(s, i);
-        LA_TRY(heddle_tall_submit(s, is_first ? &kernel_solve : &kernel_rows, i,
-                                  HEDDLE_RW, is_first ? by_u : by_s,
+        LA_TRY(heddle_tall_submit(s,
+                                  is_first       ? &kernel_solve
+                                  : g->pass == 1 ? &kernel_rows
+                                                 : &kernel_rows_maybe,
+                                  i, HEDDLE_RW, is_first ? by_u : by_s,
                                   is_first ? solve : rows, is_first ? 5 : 3, g,
                                   sizeof(*g), 1));
     }
