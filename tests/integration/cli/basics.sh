@@ -16,7 +16,7 @@ ok -h
 ok help
 cmp -s out "$here/help.golden" || wrong 'help is not --help'
 
-for c in info demo bench trace model sim calibrate; do
+for c in info demo bench hpl trace model sim calibrate; do
     ok $c --help
     head -n 1 out | grep -q "^heddle $c: " || wrong "$c --help"
     has "^heddle $c "
