@@ -49,6 +49,13 @@ HEDDLE_API void *heddle_cuda_context(struct heddle_exec *x);
 /* The number of the device as CUDA counts; -1: none. */
 HEDDLE_API int heddle_cuda_device(struct heddle_exec *x);
 
+/* How many blocks of a cooperative launch the device takes when each needs a
+ * multiprocessor for itself, and the most shared memory of a block. 0: not a CUDA
+ * device, or a build without it. */
+HEDDLE_API void heddle_cuda_get_limits(struct heddle_exec *x,
+                                       unsigned *nblocks_out,
+                                       size_t *shared_bytes_out);
+
 /* Libraries of CUDA that a task may call. */
 enum heddle_cuda_library {
     HEDDLE_CUDA_CUBLAS,   /* cublasHandle_t */
@@ -101,6 +108,7 @@ struct heddle_cuda_arg {
 struct heddle_cuda_shape {
     unsigned grid[3], block[3];
     size_t shared_bytes;
+    int is_cooperative; /* all blocks run at once and may wait for each other */
 };
 
 /*

@@ -36,6 +36,15 @@ int heddle_cuda_device(struct heddle_exec *x)
                                              : NULL);
 }
 
+void heddle_cuda_get_limits(struct heddle_exec *x, unsigned *nblocks_out,
+                            size_t *shared_bytes_out)
+{
+    unsigned stream = 0;
+
+    heddle_cuda_dev_limits(x != NULL ? heddle_exec_dev(x, &stream) : NULL,
+                           nblocks_out, shared_bytes_out);
+}
+
 /* The driver has a sentence only for what it has tried. */
 static heddle_status explain(struct heddle_exec *x, struct heddle_dev *dev,
                              heddle_status st)

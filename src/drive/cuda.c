@@ -284,6 +284,19 @@ int heddle_cuda_dev_ordinal(struct heddle_dev *dev)
     return is_cuda(dev) ? dev->id : -1;
 }
 
+void heddle_cuda_dev_limits(struct heddle_dev *dev, unsigned *nblocks_out,
+                            size_t *shared_bytes_out)
+{
+    *nblocks_out = 0;
+    *shared_bytes_out = 0;
+    if (!is_cuda(dev))
+        return;
+    *nblocks_out = (unsigned)cuda_attribute(&dev->api, dev->id,
+                                            HEDDLE_CU_DEVICE_MULTIPROCESSORS);
+    *shared_bytes_out = (size_t)cuda_attribute(
+        &dev->api, dev->id, HEDDLE_CU_DEVICE_SHARED_BYTES_OPTIN);
+}
+
 static const char *cuda_error(struct heddle_dev *dev)
 {
     return dev->why;

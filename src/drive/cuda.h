@@ -25,6 +25,9 @@ const char *heddle_cuda_explain(const struct heddle_drive_env *env, char *out,
 void *heddle_cuda_dev_native(struct heddle_dev *dev, unsigned stream,
                              const char *what);
 int heddle_cuda_dev_ordinal(struct heddle_dev *dev);
+/* Multiprocessors, and shared memory of a block. 0: not a CUDA device. */
+void heddle_cuda_dev_limits(struct heddle_dev *dev, unsigned *nblocks_out,
+                            size_t *shared_bytes_out);
 
 HEDDLE_MUST_USE heddle_status
 heddle_cuda_dev_handle(struct heddle_dev *dev, unsigned stream,

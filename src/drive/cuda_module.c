@@ -228,22 +228,27 @@ heddle_status heddle_cuda_dev_enqueue(struct heddle_dev *dev, unsigned stream,
                                       const struct heddle_cuda_shape *shape,
                                       void **args)
 {
+    heddle_cu_stream on;
     unsigned g[3], b[3];
     heddle_cu_result err;
 
     if (!is_cuda(dev))
         return HEDDLE_ENOSYS;
     HEDDLE_TRY(heddle_cuda_enter(dev));
+    on = heddle_cuda_queue_of(dev, stream, HEDDLE_CUDA_IN)->stream;
     for (unsigned i = 0; i < 3; i++) {
         g[i] = shape->grid[i] != 0 ? shape->grid[i] : 1;
         b[i] = shape->block[i] != 0 ? shape->block[i] : 1;
     }
     if (shape->shared_bytes > STATIC_BYTES)
         HEDDLE_TRY(ask_shared(dev, function, shape->shared_bytes));
-    err = dev->api.cuLaunchKernel(
-        function, g[0], g[1], g[2], b[0], b[1], b[2],
-        (unsigned)shape->shared_bytes,
-        heddle_cuda_queue_of(dev, stream, HEDDLE_CUDA_IN)->stream, args, NULL);
+    err = shape->is_cooperative != 0
+              ? dev->api.cuLaunchCooperativeKernel(
+                    function, g[0], g[1], g[2], b[0], b[1], b[2],
+                    (unsigned)shape->shared_bytes, on, args)
+              : dev->api.cuLaunchKernel(function, g[0], g[1], g[2], b[0], b[1],
+                                        b[2], (unsigned)shape->shared_bytes, on,
+                                        args, NULL);
     if (err != 0)
         return image_status(heddle_cuda_fail(dev, err, "launch a kernel"), err);
     return HEDDLE_OK;

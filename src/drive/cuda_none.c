@@ -29,6 +29,14 @@ int heddle_cuda_dev_ordinal(struct heddle_dev *dev)
     return -1;
 }
 
+void heddle_cuda_dev_limits(struct heddle_dev *dev, unsigned *nblocks_out,
+                            size_t *shared_bytes_out)
+{
+    (void)dev;
+    *nblocks_out = 0;
+    *shared_bytes_out = 0;
+}
+
 heddle_status heddle_cuda_dev_handle(struct heddle_dev *dev, unsigned stream,
                                      enum heddle_cuda_library library,
                                      void **handle_out)

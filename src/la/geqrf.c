@@ -5,15 +5,32 @@
  * Panel k      A_k = Q_k R_kk on the rows from k on, Q_k = I - V T V^H; recursive,
  *              so that most of it is products
  * Update j, k  A_j = Q_k^H A_j
+ *
+ * Where there is a GPU, the panel also leaves V with its zeros and ones in memory
+ * of its own, so that updates there are products only.
  */
+#include "la/cuda.h"
 #include "la/la.h"
-
 #include "la/reflect.h"
 
 struct geqrf_arg {
     struct la_head h;
     size_t k0, nk; /* first row, and number of reflectors */
+    bool has_v;    /* updates get V with its zeros and ones */
 };
+
+static void explicit_v(enum heddle_la_type t, struct la_block v,
+                       struct la_block out)
+{
+    const size_t bytes = la_bytes(t);
+
+    for (size_t j = 0; j < v.n; j++) {
+        memset(la_at(t, out, 0, j), 0, j * bytes);
+        memcpy(la_at(t, out, j, j), heddle_la_one(t), bytes);
+        memcpy(la_at(t, out, j + 1, j), la_at(t, v, j + 1, j),
+               (v.m - j - 1) * bytes);
+    }
+}
 
 static heddle_status run_panel(struct heddle_exec *x)
 {
@@ -25,6 +42,8 @@ static heddle_status run_panel(struct heddle_exec *x)
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
     (void)heddle_blas_geqrt3(t, v, tri);
+    if (heddle_exec_noperands(x) > 2)
+        explicit_v(t, v, la_part(t, la_operand(x, 2), g->k0, 0, v.m, v.n));
     if (g->nk < a.n) /* more columns than rows: the rest of the block */
         return heddle_la_reflect(
             t, 'L', 'C', v, tri,
@@ -45,6 +64,41 @@ static heddle_status run_update(struct heddle_exec *x)
                              la_part(t, v, g->k0, 0, v.m - g->k0, g->nk), tri,
                              la_part(t, c, g->k0, 0, c.m - g->k0, c.n));
 }
+
+/* --- the same on a GPU ------------------------------------------------------- */
+
+static heddle_status cuda_panel(struct heddle_exec *x)
+{
+    const struct geqrf_arg *g = heddle_exec_arg(x);
+    const enum heddle_la_type t = g->h.t;
+    const struct la_block a = la_operand(x, 0), tri = la_operand(x, 1);
+    struct la_block v;
+    struct la_gpu gpu;
+
+    if (heddle_exec_noperands(x) < 3 || g->nk < a.n)
+        return HEDDLE_EDECLINED;
+    v = la_operand(x, 2);
+    LA_TRY(heddle_gpu_open(&gpu, x, t));
+    return heddle_gpu_qr(&gpu, la_part(t, a, g->k0, 0, a.m - g->k0, g->nk),
+                         la_part(t, v, g->k0, 0, v.m - g->k0, g->nk), tri);
+}
+
+static heddle_status cuda_update(struct heddle_exec *x)
+{
+    const struct geqrf_arg *g = heddle_exec_arg(x);
+    const enum heddle_la_type t = g->h.t;
+    const struct la_block v = la_operand(x, 0), tri = la_operand(x, 1),
+                          c = la_operand(x, 2);
+    struct la_gpu gpu;
+
+    if (!g->has_v)
+        return HEDDLE_EDECLINED;
+    LA_TRY(heddle_gpu_open(&gpu, x, t));
+    return heddle_gpu_reflect(&gpu, la_part(t, v, g->k0, 0, v.m - g->k0, g->nk),
+                              tri, la_part(t, c, g->k0, 0, c.m - g->k0, c.n));
+}
+
+/* --- costs and the loop ------------------------------------------------------ */
 
 static struct heddle_cost cost_panel(struct heddle_exec *x)
 {
@@ -72,7 +126,10 @@ static const heddle_kernel kernel_panel = {
     .name = "geqrf_panel",
     .noperands = 2,
     .mode = {HEDDLE_RW, HEDDLE_W},
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_panel}},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_panel},
+                 {.device = HEDDLE_DEV_CUDA,
+                  .run = cuda_panel,
+                  .scratch_bytes = LA_GPU_SCRATCH}},
     .cost = cost_panel};
 
 static const heddle_kernel kernel_update = {
@@ -80,12 +137,44 @@ static const heddle_kernel kernel_update = {
     .name = "geqrf_update",
     .noperands = 3,
     .mode = {HEDDLE_R, HEDDLE_R, HEDDLE_RW},
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_update}},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_update},
+                 {.device = HEDDLE_DEV_CUDA,
+                  .run = cuda_update,
+                  .scratch_bytes = LA_GPU_SCRATCH}},
     .cost = cost_update};
+
+static heddle_status submit_all(struct geqrf_arg *g, heddle_matrix *a,
+                                heddle_matrix *t, heddle_matrix *v)
+{
+    static const enum heddle_mode panel[3] = {HEDDLE_RW, HEDDLE_W, HEDDLE_W};
+    const size_t n = la_min(a->m, a->n);
+    heddle_la *la = g->h.la;
+
+    g->has_v = v != NULL;
+    for (size_t k = 0; k < a->nt && la_first(a, k) < n; k++) {
+        heddle_handle *const op[3] = {a->col[k], t->col[k],
+                                      v != NULL ? v->col[k] : NULL};
+
+        g->k0 = la_first(a, k);
+        g->nk = la_min(la_width(a, k), n - g->k0);
+        LA_TRY(heddle_la_submit(la, &kernel_panel, op, panel, v != NULL ? 3 : 2,
+                                g, sizeof(*g), (int)(2 * (a->nt - k) + 1)));
+        for (size_t j = k + 1; j < a->nt; j++) {
+            heddle_handle *const upd[3] = {v != NULL ? v->col[k] : a->col[k],
+                                           t->col[k], a->col[j]};
+
+            LA_TRY(heddle_la_submit(la, &kernel_update, upd, NULL, 3, g,
+                                    sizeof(*g), (int)(2 * (a->nt - j))));
+        }
+    }
+    return HEDDLE_OK;
+}
 
 heddle_status heddle_la_geqrf(heddle_la *la, heddle_matrix *a, heddle_matrix *t)
 {
     struct geqrf_arg g = {0};
+    heddle_matrix *v = NULL;
+    heddle_status st;
     size_t n;
 
     LA_CHECK(la, 1, la != NULL && a != NULL);
@@ -94,19 +183,9 @@ heddle_status heddle_la_geqrf(heddle_la *la, heddle_matrix *a, heddle_matrix *t)
              t != NULL && t->t == a->t && t->nb == a->nb && t->n >= n &&
                  t->m >= la_min(a->nb, n));
     g.h = heddle_la_begin(la, a);
-    for (size_t k = 0; k < a->nt && la_first(a, k) < n; k++) {
-        heddle_handle *const op[2] = {a->col[k], t->col[k]};
-
-        g.k0 = la_first(a, k);
-        g.nk = la_min(la_width(a, k), n - g.k0);
-        LA_TRY(heddle_la_submit(la, &kernel_panel, op, NULL, 2, &g, sizeof(g),
-                                (int)(2 * (a->nt - k) + 1)));
-        for (size_t j = k + 1; j < a->nt; j++) {
-            heddle_handle *const upd[3] = {a->col[k], t->col[k], a->col[j]};
-
-            LA_TRY(heddle_la_submit(la, &kernel_update, upd, NULL, 3, &g,
-                                    sizeof(g), (int)(2 * (a->nt - j))));
-        }
-    }
-    return HEDDLE_OK;
+    if (la->has_cuda && !la_is_complex(a->t) && n > 0)
+        LA_TRY(heddle_la_temporary(la, a->dtype, a->m, n, a->nb, &v));
+    st = submit_all(&g, a, t, v);
+    heddle_matrix_destroy(v);
+    return st;
 }

@@ -9,6 +9,7 @@
  *
  * Pivots are LAPACK's: numbers of rows of the whole matrix, from 1.
  */
+#include "la/cuda.h"
 #include "la/la.h"
 
 enum { LU_LEAF = 16 }; /* columns of an unpivoted panel done one by one */
@@ -144,6 +145,54 @@ static heddle_status run_back(struct heddle_exec *x)
                      heddle_exec_ptr(x, 1));
 }
 
+/* --- the same on a GPU ---------------------------------------------------------- */
+
+static heddle_status cuda_panel(struct heddle_exec *x)
+{
+    const struct getrf_arg *g = heddle_exec_arg(x);
+    const enum heddle_la_type t = g->h.t;
+    const struct la_block a = la_operand(x, 0);
+    struct la_gpu gpu;
+
+    if (!g->has_pivots || heddle_exec_noperands(x) < 3)
+        return HEDDLE_EDECLINED;
+    LA_TRY(heddle_gpu_open(&gpu, x, t));
+    return heddle_gpu_lu(&gpu, la_part(t, a, g->k0, 0, a.m - g->k0, a.n), g->k0,
+                         heddle_exec_ptr(x, 1), heddle_exec_ptr(x, 2));
+}
+
+static heddle_status cuda_update(struct heddle_exec *x)
+{
+    const struct getrf_arg *g = heddle_exec_arg(x);
+    const enum heddle_la_type t = g->h.t;
+    const struct la_block ak = la_operand(x, 0), aj = la_operand(x, 1);
+    const size_t m = aj.m - g->k0, n = aj.n, below = g->k0 + g->nk;
+    const struct la_block u = la_part(t, aj, g->k0, 0, g->nk, n);
+    struct la_gpu gpu;
+
+    LA_TRY(heddle_gpu_open(&gpu, x, t));
+    if (g->has_pivots)
+        LA_TRY(heddle_gpu_swap(&gpu, la_part(t, aj, g->k0, 0, m, n),
+                               heddle_exec_ptr(x, 2), g->nk, g->k0));
+    LA_TRY(heddle_gpu_trsm(&gpu, 'L', 'L', 'N', 'U', heddle_la_one(t),
+                           la_part(t, ak, g->k0, 0, g->nk, g->nk), u));
+    return heddle_gpu_gemm(&gpu, 'N', 'N', heddle_la_minus_one(t),
+                           la_part(t, ak, below, 0, ak.m - below, g->nk), u,
+                           heddle_la_one(t),
+                           la_part(t, aj, below, 0, aj.m - below, n));
+}
+
+static heddle_status cuda_back(struct heddle_exec *x)
+{
+    const struct getrf_arg *g = heddle_exec_arg(x);
+    const struct la_block a = la_operand(x, 0);
+    struct la_gpu gpu;
+
+    LA_TRY(heddle_gpu_open(&gpu, x, g->h.t));
+    return heddle_gpu_swap(&gpu, la_part(g->h.t, a, g->k0, 0, a.m - g->k0, a.n),
+                           heddle_exec_ptr(x, 1), g->nk, g->k0);
+}
+
 /* --- costs ---------------------------------------------------------------------- */
 
 static struct heddle_cost cost_panel(struct heddle_exec *x)
@@ -182,7 +231,10 @@ static const heddle_kernel kernel_panel = {
     .name = "getrf_panel",
     .noperands = 2,
     .mode = {HEDDLE_RW, HEDDLE_W},
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_panel}},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_panel},
+                 {.device = HEDDLE_DEV_CUDA,
+                  .run = cuda_panel,
+                  .scratch_bytes = LA_GPU_SCRATCH}},
     .cost = cost_panel};
 
 static const heddle_kernel kernel_update = {
@@ -190,7 +242,8 @@ static const heddle_kernel kernel_update = {
     .name = "getrf_update",
     .noperands = 3,
     .mode = {HEDDLE_R, HEDDLE_RW, HEDDLE_R},
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_update}},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_update},
+                 {.device = HEDDLE_DEV_CUDA, .run = cuda_update}},
     .cost = cost_update};
 
 static const heddle_kernel kernel_back = {
@@ -198,7 +251,8 @@ static const heddle_kernel kernel_back = {
     .name = "getrf_back",
     .noperands = 2,
     .mode = {HEDDLE_RW, HEDDLE_R},
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_back}},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_back},
+                 {.device = HEDDLE_DEV_CUDA, .run = cuda_back}},
     .cost = cost_back};
 
 /* --- the loop ---------------------------------------------------------------------- */
@@ -207,14 +261,16 @@ static const enum heddle_mode modes[3] = {HEDDLE_R, HEDDLE_RW, HEDDLE_R};
 
 /* Step k: its panel, and the updates of the columns behind it. */
 static heddle_status submit_step(heddle_matrix *a, struct getrf_arg *g,
-                                 size_t k, heddle_handle *pivots)
+                                 size_t k, heddle_handle *pivots,
+                                 heddle_handle *record)
 {
-    static const enum heddle_mode panel[2] = {HEDDLE_RW, HEDDLE_W};
+    static const enum heddle_mode panel[3] = {HEDDLE_RW, HEDDLE_W, HEDDLE_RW};
     heddle_la *la = g->h.la;
-    heddle_handle *const op[2] = {a->col[k], pivots};
+    heddle_handle *const op[3] = {a->col[k], pivots, record};
     const unsigned more = pivots != NULL ? 1 : 0;
 
-    LA_TRY(heddle_la_submit(la, &kernel_panel, op, panel, 1 + more, g,
+    LA_TRY(heddle_la_submit(la, &kernel_panel, op, panel,
+                            1 + more + (more != 0 && record != NULL), g,
                             sizeof(*g), (int)(2 * (a->nt - k) + 1)));
     for (size_t j = k + 1; j < a->nt; j++) {
         heddle_handle *const upd[3] = {a->col[k], a->col[j], pivots};
@@ -245,7 +301,8 @@ static heddle_status submit_all(heddle_la *la, heddle_matrix *a, int *ipiv)
     const size_t n = la_min(a->m, a->n);
     struct getrf_arg g = {.h = heddle_la_begin(la, a),
                           .has_pivots = ipiv != NULL};
-    heddle_status st = HEDDLE_OK;
+    heddle_handle *record = NULL;
+    heddle_status st = heddle_la_record(la, a->nt > 0, &record);
 
     for (size_t k = 0; k < a->nt && la_first(a, k) < n && st == HEDDLE_OK;
          k++) {
@@ -257,11 +314,14 @@ static heddle_status submit_all(heddle_la *la, heddle_matrix *a, int *ipiv)
             st = heddle_handle_vector(la->ctx, ipiv + g.k0, g.nk, HEDDLE_I32,
                                       &pivots);
         if (st == HEDDLE_OK)
-            st = submit_step(a, &g, k, pivots);
+            st = submit_step(a, &g, k, pivots, record);
         if (st == HEDDLE_OK && ipiv != NULL)
             st = submit_back(a, &g, k, pivots);
         heddle_handle_unref(pivots);
     }
+    if (st == HEDDLE_OK)
+        return heddle_la_collect(&g.h, record, 0, false);
+    heddle_handle_unref(record);
     return st;
 }
 

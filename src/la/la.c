@@ -165,6 +165,63 @@ bool heddle_la_is_broken(const struct la_head *h)
             atomic_load_explicit(&h->gate->is_shut, memory_order_relaxed));
 }
 
+/* --- info from devices -------------------------------------------------------- */
+
+struct collect_arg {
+    struct la_head h;
+    size_t step;
+    bool breaks;
+};
+
+static heddle_status run_collect(struct heddle_exec *x)
+{
+    const struct collect_arg *g = heddle_exec_arg(x);
+    const int32_t *info = heddle_exec_ptr(x, 0);
+    const size_t n = heddle_exec_count(x, 0);
+
+    for (size_t i = 0; i < n; i++)
+        if (info[i] > 0) {
+            heddle_la_found(&g->h, (int)(i * g->step) + info[i], g->breaks);
+            break;
+        }
+    return HEDDLE_OK;
+}
+
+static const heddle_kernel kernel_collect = {
+    .size = sizeof(heddle_kernel),
+    .name = "la_info",
+    .noperands = 1,
+    .mode = {HEDDLE_R},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_collect}}};
+
+heddle_status heddle_la_record(heddle_la *la, size_t n, heddle_handle **out)
+{
+    *out = NULL;
+    return la->has_cuda && n > 0
+               ? heddle_handle_vector(la->ctx, NULL, n, HEDDLE_I32, out)
+               : HEDDLE_OK;
+}
+
+heddle_status heddle_la_collect(const struct la_head *h, heddle_handle *record,
+                                size_t step, bool breaks)
+{
+    const struct collect_arg g = {*h, step, breaks};
+    heddle_status st = HEDDLE_OK;
+
+    if (record == NULL)
+        return HEDDLE_OK;
+    st = heddle_submit(
+        h->la->ctx, &kernel_collect,
+        &(struct heddle_call){.operand = {record},
+                              .arg = &g,
+                              .arg_bytes = sizeof(g),
+                              .opts = &(struct heddle_task_opts){
+                                  .size = sizeof(struct heddle_task_opts),
+                                  .group = h->la->group}});
+    heddle_handle_unref(record);
+    return st;
+}
+
 char heddle_la_letter(char c, const char *letters)
 {
     if (c >= 'a' && c <= 'z')

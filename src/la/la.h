@@ -116,6 +116,13 @@ heddle_status heddle_la_refuse(heddle_la *la, int i);
 void heddle_la_found(const struct la_head *h, int info, bool breaks);
 bool heddle_la_is_broken(const struct la_head *h);
 
+/* A record of n numbers of info on devices (NULL without any): the panels' operand;
+ * heddle_la_collect() submits the task that looks at it: number i, if it is not 0,
+ * means info = i * step + that. Gives the record back. */
+heddle_status heddle_la_record(heddle_la *la, size_t n, heddle_handle **out);
+heddle_status heddle_la_collect(const struct la_head *h, heddle_handle *record,
+                                size_t step, bool breaks);
+
 /* One of the letters, in upper case; 0: none of them. */
 char heddle_la_letter(char c, const char *letters);
 

@@ -9,13 +9,14 @@
  * In both every update(j, k) needs panel k and the updates of j before it, so one
  * loop submits both.
  */
+#include "la/cuda.h"
 #include "la/la.h"
 
 struct potrf_arg {
     struct la_head h;
     char uplo;
-    size_t k0, nk; /* rows of block k */
-    size_t j0;     /* first row of block j */
+    size_t k, k0, nk; /* block k and its rows */
+    size_t j0;        /* first row of block j */
 };
 
 static heddle_status panel_lower(struct heddle_exec *x,
@@ -89,6 +90,63 @@ static heddle_status run_update(struct heddle_exec *x)
     return HEDDLE_OK;
 }
 
+/* --- the same on a GPU --------------------------------------------------------- */
+
+static heddle_status cuda_panel(struct heddle_exec *x)
+{
+    const struct potrf_arg *g = heddle_exec_arg(x);
+    const enum heddle_la_type t = g->h.t;
+    const struct la_block a = la_operand(x, 0);
+    const struct la_block d = la_part(t, a, g->k0, 0, g->nk, g->nk);
+    const size_t below = g->k0 + g->nk;
+    int *info = heddle_exec_ptr(x, 1);
+    struct la_gpu gpu;
+
+    if (info == NULL)
+        return HEDDLE_EDECLINED;
+    LA_TRY(heddle_gpu_open(&gpu, x, t));
+    if (g->uplo == 'U')
+        LA_TRY(heddle_gpu_syrk(&gpu, 'U', 'T', heddle_la_minus_one(t),
+                               la_part(t, a, 0, 0, g->k0, g->nk),
+                               heddle_la_one(t), d));
+    LA_TRY(heddle_gpu_potrf(&gpu, g->uplo, d, info + g->k));
+    if (g->uplo == 'U')
+        return HEDDLE_OK;
+    return heddle_gpu_trsm(&gpu, 'R', 'L', 'T', 'N', heddle_la_one(t), d,
+                           la_part(t, a, below, 0, a.m - below, g->nk));
+}
+
+static heddle_status cuda_update(struct heddle_exec *x)
+{
+    const struct potrf_arg *g = heddle_exec_arg(x);
+    const enum heddle_la_type t = g->h.t;
+    const struct la_block ak = la_operand(x, 0), aj = la_operand(x, 1);
+    const void *one = heddle_la_one(t), *minus = heddle_la_minus_one(t);
+    struct la_gpu gpu;
+
+    LA_TRY(heddle_gpu_open(&gpu, x, t));
+    if (g->uplo == 'L') {
+        const size_t n = aj.n, below = g->j0 + n;
+        const struct la_block top = la_part(t, ak, g->j0, 0, n, g->nk);
+
+        LA_TRY(heddle_gpu_syrk(&gpu, 'L', 'N', minus, top, one,
+                               la_part(t, aj, g->j0, 0, n, n)));
+        return heddle_gpu_gemm(&gpu, 'N', 'T', minus,
+                               la_part(t, ak, below, 0, ak.m - below, g->nk),
+                               top, one,
+                               la_part(t, aj, below, 0, aj.m - below, n));
+    }
+    LA_TRY(heddle_gpu_gemm(&gpu, 'T', 'N', minus,
+                           la_part(t, ak, 0, 0, g->k0, g->nk),
+                           la_part(t, aj, 0, 0, g->k0, aj.n), one,
+                           la_part(t, aj, g->k0, 0, g->nk, aj.n)));
+    return heddle_gpu_trsm(&gpu, 'L', 'U', 'T', 'N', one,
+                           la_part(t, ak, g->k0, 0, g->nk, g->nk),
+                           la_part(t, aj, g->k0, 0, g->nk, aj.n));
+}
+
+/* --- costs and the loop -------------------------------------------------------- */
+
 static struct heddle_cost cost_panel(struct heddle_exec *x)
 {
     const struct potrf_arg *g = heddle_exec_arg(x);
@@ -118,7 +176,10 @@ static const heddle_kernel kernel_panel = {
     .name = "potrf_panel",
     .noperands = 1,
     .mode = {HEDDLE_RW},
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_panel}},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_panel},
+                 {.device = HEDDLE_DEV_CUDA,
+                  .run = cuda_panel,
+                  .scratch_bytes = LA_GPU_SCRATCH}},
     .cost = cost_panel};
 
 static const heddle_kernel kernel_update = {
@@ -126,21 +187,29 @@ static const heddle_kernel kernel_update = {
     .name = "potrf_update",
     .noperands = 2,
     .mode = {HEDDLE_R, HEDDLE_RW},
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_update}},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_update},
+                 {.device = HEDDLE_DEV_CUDA, .run = cuda_update}},
     .cost = cost_update};
 
 heddle_status heddle_la_potrf(heddle_la *la, char uplo, heddle_matrix *a)
 {
+    static const enum heddle_mode panel[2] = {HEDDLE_RW, HEDDLE_RW};
     struct potrf_arg g = {.uplo = heddle_la_letter(uplo, "UL")};
+    heddle_handle *record = NULL;
 
     LA_CHECK(la, 1, la != NULL && g.uplo != '\0');
     LA_CHECK(la, 2, a != NULL && a->m == a->n);
     g.h = heddle_la_begin(la, a);
+    LA_TRY(heddle_la_record(la, a->nt, &record));
     for (size_t k = 0; k < a->nt; k++) {
+        heddle_handle *const diag[2] = {a->col[k], record};
+
+        g.k = k;
         g.k0 = la_first(a, k);
         g.nk = la_width(a, k);
-        LA_TRY(heddle_la_submit(la, &kernel_panel, &a->col[k], NULL, 1, &g,
-                                sizeof(g), (int)(2 * (a->nt - k) + 1)));
+        LA_TRY(heddle_la_submit(la, &kernel_panel, diag, panel,
+                                record != NULL ? 2 : 1, &g, sizeof(g),
+                                (int)(2 * (a->nt - k) + 1)));
         for (size_t j = k + 1; j < a->nt; j++) {
             heddle_handle *const op[2] = {a->col[k], a->col[j]};
 
@@ -149,5 +218,5 @@ heddle_status heddle_la_potrf(heddle_la *la, char uplo, heddle_matrix *a)
                                     sizeof(g), (int)(2 * (a->nt - j))));
         }
     }
-    return HEDDLE_OK;
+    return heddle_la_collect(&g.h, record, a->nb, true);
 }

@@ -273,11 +273,10 @@ CUresult fc_launch_work(CUfunction f, const unsigned grid[3],
     return FC_OK;
 }
 
-CU(cuLaunchKernel, CUfunction f, unsigned gx, unsigned gy, unsigned gz,
-   unsigned bx, unsigned by, unsigned bz, unsigned shared, CUstream h,
-   void **args, void **extra)
+static CUresult launch(CUfunction f, const unsigned *grid,
+                       const unsigned *block, unsigned shared, CUstream h,
+                       void **args)
 {
-    const unsigned grid[3] = {gx, gy, gz}, block[3] = {bx, by, bz};
     struct fc_work w;
     CUcontext ctx;
     CUstream s;
@@ -290,8 +289,27 @@ CU(cuLaunchKernel, CUfunction f, unsigned gx, unsigned gy, unsigned gz,
     if (f == NULL || f->module->obj.what != FC_OBJ_MODULE ||
         f->module->obj.ctx != s->obj.ctx || s->obj.ctx != ctx)
         return FC_EHANDLE;
-    if (extra != NULL)
-        return FC_ENOTSUPPORTED;
     r = fc_launch_work(f, grid, block, shared, args, &w);
     return r != FC_OK ? r : fc_stream_work(s, &w);
+}
+
+/* Kernels here have no blocks that could wait for each other. */
+CU(cuLaunchCooperativeKernel, CUfunction f, unsigned gx, unsigned gy,
+   unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
+   CUstream h, void **args)
+{
+    const unsigned grid[3] = {gx, gy, gz}, block[3] = {bx, by, bz};
+
+    return launch(f, grid, block, shared, h, args);
+}
+
+CU(cuLaunchKernel, CUfunction f, unsigned gx, unsigned gy, unsigned gz,
+   unsigned bx, unsigned by, unsigned bz, unsigned shared, CUstream h,
+   void **args, void **extra)
+{
+    const unsigned grid[3] = {gx, gy, gz}, block[3] = {bx, by, bz};
+
+    if (extra != NULL)
+        return FC_ENOTSUPPORTED;
+    return launch(f, grid, block, shared, h, args);
 }

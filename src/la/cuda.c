@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * cuda: the dense library's operations on a CUDA device.
+ *
+ * Panels     of 32 columns are one launch in which all multiprocessors take part;
+ *            wider ones are made of these: what a narrow panel has found is applied
+ *            to the columns on its right before the next one.
+ * Libraries  are found when the first task needs them. Their functions' addresses
+ *            are kept: all threads that look find the same ones.
+ */
+#include "la/cuda.h"
+
+#include <stdio.h>
+
+#include "heddle/cuda.h"
+#include "la/cuda_kernels.h"
+
+enum { PANEL = 32, STRIDE = PANEL + 1, MAX_WARPS = 32, MAX_BLOCKS = 256 };
+
+/* --- functions of the libraries ------------------------------------------------ */
+
+enum fn { FN_GEMM, FN_SYRK, FN_TRSM, FN_POTRF_SIZE, FN_POTRF, FN_COUNT };
+
+static const struct {
+    enum heddle_cuda_library library;
+    const char *name[2]; /* float, double */
+} table[FN_COUNT] = {
+    [FN_GEMM] = {HEDDLE_CUDA_CUBLAS, {"cublasSgemm_v2", "cublasDgemm_v2"}},
+    [FN_SYRK] = {HEDDLE_CUDA_CUBLAS, {"cublasSsyrk_v2", "cublasDsyrk_v2"}},
+    [FN_TRSM] = {HEDDLE_CUDA_CUBLAS, {"cublasStrsm_v2", "cublasDtrsm_v2"}},
+    [FN_POTRF_SIZE] = {HEDDLE_CUDA_CUSOLVER,
+                       {"cusolverDnSpotrf_bufferSize",
+                        "cusolverDnDpotrf_bufferSize"}},
+    [FN_POTRF] = {HEDDLE_CUDA_CUSOLVER,
+                  {"cusolverDnSpotrf", "cusolverDnDpotrf"}},
+};
+
+static _Atomic(uintptr_t) found[FN_COUNT][2];
+
+typedef int (*gemm_fn)(void *, int, int, int, int, int, const void *,
+                       const void *, int, const void *, int, const void *,
+                       void *, int);
+typedef int (*syrk_fn)(void *, int, int, int, int, const void *, const void *,
+                       int, const void *, void *, int);
+typedef int (*trsm_fn)(void *, int, int, int, int, int, int, const void *,
+                       const void *, int, void *, int);
+typedef int (*potrf_size_fn)(void *, int, int, void *, int, int *);
+typedef int (*potrf_fn)(void *, int, int, void *, int, void *, int, int *);
+
+/* 0: the library has no such function. */
+static uintptr_t find(const struct la_gpu *g, enum fn fn)
+{
+    uintptr_t p = atomic_load_explicit(&found[fn][g->t], memory_order_relaxed);
+
+    if (p == 0) {
+        p = (uintptr_t)heddle_cuda_symbol(g->x, table[fn].library,
+                                          table[fn].name[g->t]);
+        atomic_store_explicit(&found[fn][g->t], p, memory_order_relaxed);
+    }
+    return p;
+}
+
+static heddle_status result(const struct la_gpu *g, enum fn fn, int code)
+{
+    char text[80];
+
+    if (code == 0)
+        return HEDDLE_OK;
+    snprintf(text, sizeof(text), "%s refuses with its status %d",
+             table[fn].name[g->t], code);
+    return heddle_exec_fail(g->x, HEDDLE_ETASK, text);
+}
+
+heddle_status heddle_gpu_open(struct la_gpu *g, struct heddle_exec *x,
+                              enum heddle_la_type t)
+{
+    heddle_status st;
+
+    *g = (struct la_gpu){.x = x, .t = t};
+    if (la_is_complex(t))
+        return HEDDLE_EDECLINED;
+    st = heddle_cuda_handle(x, HEDDLE_CUDA_CUBLAS, &g->blas);
+    return st == HEDDLE_ENOENT || st == HEDDLE_ENOSYS ? HEDDLE_EDECLINED : st;
+}
+
+static int op_of(char trans)
+{
+    return trans == 'N' ? 0 : 1; /* real types: 'C' is 'T' */
+}
+
+static int ld_of(struct la_block b)
+{
+    return b.ld > 0 ? (int)b.ld : 1;
+}
+
+heddle_status heddle_gpu_gemm(struct la_gpu *g, char ta, char tb,
+                              const void *alpha, struct la_block a,
+                              struct la_block b, const void *beta,
+                              struct la_block c)
+{
+    const gemm_fn fn = (gemm_fn)find(g, FN_GEMM);
+    const size_t k = ta == 'N' ? a.n : a.m;
+
+    if (c.m == 0 || c.n == 0)
+        return HEDDLE_OK;
+    if (fn == NULL)
+        return HEDDLE_EDECLINED;
+    return result(g, FN_GEMM,
+                  fn(g->blas, op_of(ta), op_of(tb), (int)c.m, (int)c.n, (int)k,
+                     alpha, a.a, ld_of(a), b.a, ld_of(b), beta, c.a, ld_of(c)));
+}
+
+heddle_status heddle_gpu_syrk(struct la_gpu *g, char uplo, char trans,
+                              const void *alpha, struct la_block a,
+                              const void *beta, struct la_block c)
+{
+    const syrk_fn fn = (syrk_fn)find(g, FN_SYRK);
+    const size_t k = trans == 'N' ? a.n : a.m;
+
+    if (c.n == 0)
+        return HEDDLE_OK;
+    if (fn == NULL)
+        return HEDDLE_EDECLINED;
+    return result(g, FN_SYRK,
+                  fn(g->blas, uplo == 'U', op_of(trans), (int)c.n, (int)k,
+                     alpha, a.a, ld_of(a), beta, c.a, ld_of(c)));
+}
+
+heddle_status heddle_gpu_trsm(struct la_gpu *g, char side, char uplo,
+                              char trans, char diag, const void *alpha,
+                              struct la_block a, struct la_block b)
+{
+    const trsm_fn fn = (trsm_fn)find(g, FN_TRSM);
+
+    if (b.m == 0 || b.n == 0)
+        return HEDDLE_OK;
+    if (fn == NULL)
+        return HEDDLE_EDECLINED;
+    return result(g, FN_TRSM,
+                  fn(g->blas, side == 'R', uplo == 'U', op_of(trans),
+                     diag == 'U', (int)b.m, (int)b.n, alpha, a.a, ld_of(a), b.a,
+                     ld_of(b)));
+}
+
+heddle_status heddle_gpu_potrf(struct la_gpu *g, char uplo, struct la_block a,
+                               int *info)
+{
+    const potrf_size_fn size = (potrf_size_fn)find(g, FN_POTRF_SIZE);
+    const potrf_fn fn = (potrf_fn)find(g, FN_POTRF);
+    void *handle = NULL;
+    int count = 0, code;
+
+    if (size == NULL || fn == NULL ||
+        heddle_cuda_handle(g->x, HEDDLE_CUDA_CUSOLVER, &handle) != HEDDLE_OK)
+        return HEDDLE_EDECLINED;
+    code = size(handle, uplo == 'U', (int)a.n, a.a, ld_of(a), &count);
+    if (code != 0)
+        return result(g, FN_POTRF_SIZE, code);
+    if ((size_t)count * la_bytes(g->t) > LA_GPU_SCRATCH)
+        return HEDDLE_EDECLINED;
+    return result(g, FN_POTRF,
+                  fn(handle, uplo == 'U', (int)a.n, a.a, ld_of(a),
+                     heddle_exec_scratch(g->x), count, info));
+}
+
+/* --- kernels of our own ---------------------------------------------------------- */
+
+/* Without our kernels (a device that does not take them) the task is declined:
+ * nothing of it was done before the first of them. */
+static heddle_status kernel(struct la_gpu *g, const char *entry,
+                            void **function_out)
+{
+    const heddle_status st =
+        heddle_cuda_kernel(g->x, la_kernels_ptx, 0, entry, function_out);
+
+    return st == HEDDLE_EINVAL ? HEDDLE_EDECLINED : st;
+}
+
+static heddle_status put(struct la_gpu *g, const char *name,
+                         struct heddle_cuda_shape shape,
+                         const void *const *values, unsigned n)
+{
+    struct heddle_cuda_arg args[12];
+    void *function = NULL;
+    char entry[16];
+
+    snprintf(entry, sizeof(entry), "%s_%c", name, g->t == LA_S ? 's' : 'd');
+    LA_TRY(kernel(g, entry, &function));
+    for (unsigned i = 0; i < n; i++)
+        args[i] = (struct heddle_cuda_arg){.value = values[i]};
+    return heddle_cuda_launch(g->x, function, &shape, args, n);
+}
+
+#define SHAPE(blocks, threads, shared)                                         \
+    ((struct heddle_cuda_shape){.grid = {(unsigned)(blocks)},                  \
+                                .block = {(unsigned)(threads)},                \
+                                .shared_bytes = (shared)})
+#define PUT(g, name, shape, ...)                                               \
+    put((g), (name), (shape), (const void *const[]){__VA_ARGS__},              \
+        sizeof((const void *const[]){__VA_ARGS__}) / sizeof(void *))
+
+static heddle_status clear(struct la_gpu *g, struct la_block b)
+{
+    const long long ld = (long long)b.ld;
+    const int m = (int)b.m, n = (int)b.n;
+
+    if (m == 0 || n == 0)
+        return HEDDLE_OK;
+    return PUT(g, "la_clear",
+               SHAPE(la_min((b.m * b.n + 255) / 256, 1024), 256, 0), &b.a, &ld,
+               &m, &n);
+}
+
+heddle_status heddle_gpu_swap(struct la_gpu *g, struct la_block a,
+                              const int *ipiv, size_t nk, size_t row0)
+{
+    const long long ld = (long long)a.ld;
+    const int n = (int)a.n, count = (int)nk, first = (int)row0;
+
+    if (a.n == 0 || nk == 0)
+        return HEDDLE_OK;
+    if (nk > LA_GPU_NB)
+        return HEDDLE_EDECLINED;
+    return PUT(
+        g, "la_swap",
+        SHAPE(la_min(a.n, 256), nk <= 64 ? 128 : 512, 5 * nk * sizeof(int)),
+        &a.a, &ld, &n, &ipiv, &count, &first);
+}
+
+/* How a narrow panel of m rows is dealt out: a thread for each row, `extra`
+ * elements of shared memory in each block. False: it does not fit. */
+static bool deal_rows(struct la_gpu *g, size_t m, size_t extra,
+                      struct heddle_cuda_shape *shape)
+{
+    unsigned most = 0;
+    size_t threads = 128, blocks, shared = 0;
+
+    heddle_cuda_get_limits(g->x, &most, &shared);
+    most = most < MAX_BLOCKS ? most : MAX_BLOCKS;
+    while (threads < 512 && (m + threads - 1) / threads > most / 2)
+        threads += 128;
+    blocks = (m + threads - 1) / threads;
+    *shape =
+        SHAPE(blocks, threads, (threads * STRIDE + extra) * la_bytes(g->t));
+    shape->is_cooperative = 1;
+    return blocks <= most && shape->shared_bytes <= shared;
+}
+
+enum {
+    LU_EXTRA = 2 * PANEL,
+    QR_EXTRA = MAX_WARPS * PANEL + 3 * PANEL + PANEL * STRIDE
+};
+
+/* What the launches of one panel share: counters first, then messages. */
+static heddle_status start_panel(struct la_gpu *g, unsigned **bar, void **tell)
+{
+    const int n = LA_GPU_NB / PANEL;
+    void *function = NULL;
+
+    *bar = heddle_exec_scratch(g->x);
+    *tell = (char *)*bar + 4096;
+    LA_TRY(kernel(g, "la_zero", &function));
+    return heddle_cuda_launch(
+        g->x, function, &(struct heddle_cuda_shape){.grid = {1}, .block = {32}},
+        (const struct heddle_cuda_arg[]){{.value = bar}, {.value = &n}}, 2);
+}
+
+enum { TELL_BYTES = 2 * (MAX_BLOCKS + 1) * (PANEL + 2) * 8 };
+
+/* --- LU ----------------------------------------------------------------------------- */
+
+heddle_status heddle_gpu_lu(struct la_gpu *g, struct la_block a, size_t row0,
+                            int *ipiv, int *info)
+{
+    const size_t n = la_min(a.m, a.n);
+    const void *one = heddle_la_one(g->t), *minus = heddle_la_minus_one(g->t);
+    const long long ld = (long long)a.ld;
+    struct heddle_cuda_shape shape;
+    unsigned *bar;
+    void *tell;
+
+    if (a.n > LA_GPU_NB || !deal_rows(g, a.m, LU_EXTRA, &shape))
+        return HEDDLE_EDECLINED;
+    LA_TRY(start_panel(g, &bar, &tell));
+    for (size_t j = 0; j < n; j += PANEL, bar++) {
+        const size_t w = la_min(PANEL, n - j), m = a.m - j, right = j + w;
+        const struct la_block p = la_part(g->t, a, j, j, m, w);
+        const struct la_block u = la_part(g->t, a, j, right, w, a.n - right);
+        const int rows = (int)m, cols = (int)w, first = (int)(row0 + j);
+        int *piv = ipiv + j;
+
+        (void)deal_rows(g, m, LU_EXTRA, &shape);
+        LA_TRY(PUT(g, "la_lu", shape, &p.a, &ld, &rows, &cols, &first, &piv,
+                   &info, &tell, &bar));
+        LA_TRY(
+            heddle_gpu_swap(g, la_part(g->t, a, j, 0, m, j), piv, w, row0 + j));
+        LA_TRY(heddle_gpu_swap(g, la_part(g->t, a, j, right, m, a.n - right),
+                               piv, w, row0 + j));
+        if (right < a.n) {
+            const int more = (int)(a.n - right);
+
+            LA_TRY(PUT(g, "la_solve", SHAPE((a.n - right + 7) / 8, 256, 0),
+                       &p.a, &ld, &u.a, &ld, &cols, &more));
+        }
+        if (right < a.m)
+            LA_TRY(heddle_gpu_gemm(
+                g, 'N', 'N', minus, la_part(g->t, a, right, j, a.m - right, w),
+                u, one,
+                la_part(g->t, a, right, right, a.m - right, a.n - right)));
+    }
+    return HEDDLE_OK;
+}
+
+/* --- QR ------------------------------------------------------------------------------ */
+
+/* Part of the scratch, behind counters and messages. */
+static struct la_block work(struct la_gpu *g, size_t *at, size_t m, size_t n)
+{
+    const struct la_block b = {(char *)heddle_exec_scratch(g->x) + *at, m, n,
+                               m};
+
+    *at += (m * n * la_bytes(g->t) + 255) / 256 * 256;
+    return b;
+}
+
+/* T of all columns from those of the narrow panels: its part above T_b is
+ * -T_left (V_left^T V_b) T_b. */
+static heddle_status join_factors(struct la_gpu *g, struct la_block v,
+                                  struct la_block tri, size_t n, size_t at)
+{
+    const void *one = heddle_la_one(g->t), *zero = heddle_la_zero(g->t),
+               *minus = heddle_la_minus_one(g->t);
+    const struct la_block vn = la_part(g->t, v, 0, 0, v.m, n);
+    const struct la_block gram = work(g, &at, n, n),
+                          tmp = work(g, &at, n, PANEL);
+
+    if (n <= PANEL)
+        return HEDDLE_OK;
+    LA_TRY(heddle_gpu_gemm(g, 'T', 'N', one, vn, vn, zero, gram));
+    for (size_t j = PANEL; j < n; j += PANEL) {
+        const size_t w = la_min(PANEL, n - j);
+        const struct la_block x = la_part(g->t, tmp, 0, 0, j, w);
+
+        LA_TRY(heddle_gpu_gemm(g, 'N', 'N', one,
+                               la_part(g->t, gram, 0, j, j, w),
+                               la_part(g->t, tri, j, j, w, w), zero, x));
+        LA_TRY(heddle_gpu_gemm(g, 'N', 'N', minus,
+                               la_part(g->t, tri, 0, 0, j, j), x, zero,
+                               la_part(g->t, tri, 0, j, j, w)));
+    }
+    return HEDDLE_OK;
+}
+
+/* C = C - V (T^T (V^T C)), with room for two products from `at` on. */
+static heddle_status apply(struct la_gpu *g, struct la_block v,
+                           struct la_block tri, struct la_block c, size_t at)
+{
+    const void *one = heddle_la_one(g->t), *zero = heddle_la_zero(g->t),
+               *minus = heddle_la_minus_one(g->t);
+    const struct la_block w = work(g, &at, v.n, c.n),
+                          tw = work(g, &at, v.n, c.n);
+
+    if (at > LA_GPU_SCRATCH)
+        return HEDDLE_EDECLINED;
+    LA_TRY(heddle_gpu_gemm(g, 'T', 'N', one, v, c, zero, w));
+    LA_TRY(heddle_gpu_gemm(g, 'T', 'N', one, tri, w, zero, tw));
+    return heddle_gpu_gemm(g, 'N', 'N', minus, v, tw, one, c);
+}
+
+heddle_status heddle_gpu_qr(struct la_gpu *g, struct la_block a,
+                            struct la_block v, struct la_block tri)
+{
+    const size_t n = la_min(a.m, a.n), at = 4096 + TELL_BYTES;
+    const long long ld = (long long)a.ld, ldv = (long long)v.ld;
+    const int ldt = (int)tri.ld;
+    struct heddle_cuda_shape shape;
+    unsigned *bar;
+    void *tell;
+
+    if (a.n > LA_GPU_NB || !deal_rows(g, a.m, QR_EXTRA, &shape))
+        return HEDDLE_EDECLINED;
+    LA_TRY(start_panel(g, &bar, &tell));
+    LA_TRY(clear(g, la_part(g->t, tri, 0, 0, n, n)));
+    for (size_t j = 0; j < n; j += PANEL, bar++) {
+        const size_t w = la_min(PANEL, n - j), m = a.m - j, right = j + w;
+        const struct la_block p = la_part(g->t, a, j, j, m, w),
+                              vp = la_part(g->t, v, j, j, m, w),
+                              tp = la_part(g->t, tri, j, j, w, w);
+        const int rows = (int)m, cols = (int)w;
+
+        (void)deal_rows(g, m, QR_EXTRA, &shape);
+        LA_TRY(clear(g, la_part(g->t, v, 0, j, j, w)));
+        LA_TRY(PUT(g, "la_qr", shape, &p.a, &ld, &rows, &cols, &vp.a, &ldv,
+                   &tp.a, &ldt, &tell, &bar));
+        if (right < a.n)
+            LA_TRY(apply(g, vp, tp, la_part(g->t, a, j, right, m, a.n - right),
+                         at));
+    }
+    return join_factors(g, v, tri, n, at);
+}
+
+heddle_status heddle_gpu_reflect(struct la_gpu *g, struct la_block v,
+                                 struct la_block tri, struct la_block c)
+{
+    return apply(g, v, la_part(g->t, tri, 0, 0, v.n, v.n), c, 0);
+}

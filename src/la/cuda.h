@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef HEDDLE_LA_CUDA_H
+#define HEDDLE_LA_CUDA_H
+
+/*
+ * Contract of the dense library's tasks on a CUDA device: cuBLAS, cuSOLVER, and
+ * kernels of our own (cuda_kernels.cu), put on the stream of the task.
+ *
+ * Real types only. A task whose type is complex, or whose device has no cuBLAS, or
+ * is simulated, is declined: it runs on a core.
+ *
+ * Scratch is that of the variant: LA_GPU_SCRATCH bytes, enough for blocks of order
+ * LA_GPU_NB.
+ */
+#include "la/la.h"
+
+enum { LA_GPU_NB = 1024, LA_GPU_SCRATCH = 24 << 20 };
+
+struct la_gpu {
+    struct heddle_exec *x;
+    enum heddle_la_type t;
+    void *blas; /* cublasHandle_t */
+};
+
+/* HEDDLE_EDECLINED: not here. */
+heddle_status heddle_gpu_open(struct la_gpu *g, struct heddle_exec *x,
+                              enum heddle_la_type t);
+
+/* As the functions of blas.h. */
+heddle_status heddle_gpu_gemm(struct la_gpu *g, char ta, char tb,
+                              const void *alpha, struct la_block a,
+                              struct la_block b, const void *beta,
+                              struct la_block c);
+heddle_status heddle_gpu_syrk(struct la_gpu *g, char uplo, char trans,
+                              const void *alpha, struct la_block a,
+                              const void *beta, struct la_block c);
+heddle_status heddle_gpu_trsm(struct la_gpu *g, char side, char uplo,
+                              char trans, char diag, const void *alpha,
+                              struct la_block a, struct la_block b);
+
+/* *info (on the device) as LAPACK's. */
+heddle_status heddle_gpu_potrf(struct la_gpu *g, char uplo, struct la_block a,
+                               int *info);
+
+/* P A = L U: pivots and info count from row0; info stays if it is set. */
+heddle_status heddle_gpu_lu(struct la_gpu *g, struct la_block a, size_t row0,
+                            int *ipiv, int *info);
+/* Rows of a, which begins at row0, change places. */
+heddle_status heddle_gpu_swap(struct la_gpu *g, struct la_block a,
+                              const int *ipiv, size_t nk, size_t row0);
+
+/* A = Q R; v, as large, gets the reflectors with zeros and ones. */
+heddle_status heddle_gpu_qr(struct la_gpu *g, struct la_block a,
+                            struct la_block v, struct la_block tri);
+/* C = Q^H C with such a v. */
+heddle_status heddle_gpu_reflect(struct la_gpu *g, struct la_block v,
+                                 struct la_block tri, struct la_block c);
+
+#endif /* HEDDLE_LA_CUDA_H */
