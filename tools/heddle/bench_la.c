@@ -447,7 +447,7 @@ static int run_steps(struct la_bench *b)
         return rc;
     b->peak = b->peer == PEER_CUSOLVER
                   ? la_gpu_peak(&b->gpu, &b->p)
-                  : la_peer_peak(&b->blas, b->p.t, b->nworkers);
+                  : la_peer_peak(&b->blas, b->p.t, b->p.n, b->nworkers);
     rc = run_rounds(b);
     if (rc == 0 && b->check && b->info == 0)
         b->residual = b->row->residual(&b->p);

@@ -53,7 +53,8 @@ enum la_fill {
     LA_ZERO,
     LA_RANDOM,   /* uniform in (-0.5, 0.5), both parts */
     LA_POSITIVE, /* hermitian, with n added to the diagonal */
-    LA_DOMINANT  /* random, with n added to the diagonal */
+    LA_DOMINANT, /* random, with n added to the diagonal */
+    LA_FACTOR    /* the lower triangle, with sqrt(n) added to its diagonal */
 };
 
 /* Column-major, columns one after the other. */
@@ -121,7 +122,6 @@ struct la_peer;
 
 struct la_row {
     const char *name;
-    const char *what; /* the operands, for people */
     const char *types;
     struct la_operand x[LA_OPERANDS];
     bool is_square; /* m is n */
@@ -150,7 +150,10 @@ double la_check_potrf(const struct la_problem *p);
 double la_check_getrf(const struct la_problem *p);
 double la_check_geqrf(const struct la_problem *p);
 double la_check_gemm(const struct la_problem *p);
+double la_check_syrk(const struct la_problem *p);
 double la_check_trsm(const struct la_problem *p);
+double la_check_trtri(const struct la_problem *p);
+double la_check_potri(const struct la_problem *p);
 /* The solution is in operand 1; operand 2: la_check_solve_x. */
 double la_check_solve(const struct la_problem *p);
 double la_check_solve_x(const struct la_problem *p);
@@ -174,15 +177,19 @@ struct la_peer {
  * bindings its threads would inherit. */
 bool la_peer_open(struct la_peer *peer, char *why, size_t why_bytes);
 void la_peer_threads(const struct la_peer *peer, unsigned n);
-/* Operations per ns of gemm, one on each of `ncores` cores at once; 0: unknown. */
-double la_peer_peak(const struct la_peer *peer, enum la_type t,
+/* Operations per ns of gemm, one on each of `ncores` cores at once, of order n if
+ * that is not too large; 0: unknown. */
+double la_peer_peak(const struct la_peer *peer, enum la_type t, size_t n,
                     unsigned ncores);
 
 int la_peer_potrf(const struct la_peer *peer, struct la_problem *p);
 int la_peer_getrf(const struct la_peer *peer, struct la_problem *p);
 int la_peer_geqrf(const struct la_peer *peer, struct la_problem *p);
 int la_peer_gemm(const struct la_peer *peer, struct la_problem *p);
+int la_peer_syrk(const struct la_peer *peer, struct la_problem *p);
 int la_peer_trsm(const struct la_peer *peer, struct la_problem *p);
+int la_peer_trtri(const struct la_peer *peer, struct la_problem *p);
+int la_peer_potri(const struct la_peer *peer, struct la_problem *p);
 int la_peer_posv(const struct la_peer *peer, struct la_problem *p);
 int la_peer_gesv(const struct la_peer *peer, struct la_problem *p);
 int la_peer_posv_mixed(const struct la_peer *peer, struct la_problem *p);

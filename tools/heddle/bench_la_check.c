@@ -20,14 +20,15 @@ enum { WHOLE = 512, PROBES = 4 };
 
 /* --- loops ------------------------------------------------------------------ */
 
-enum shape { FULL, LOWER, UPPER, UNIT_LOWER };
+enum shape { FULL, LOWER, UPPER, UNIT_LOWER, STRICT_LOWER };
 
 /* The upper left m x n of an array, or a part of it. */
 struct part {
     const void *p;
     size_t m, n, ld;
     enum shape shape;
-    bool is_adjoint;
+    bool is_adjoint; /* conjugate and transposed */
+    bool is_plain;   /* transposed only, then */
 };
 
 struct range {
@@ -40,7 +41,7 @@ static struct range part_rows(const struct part *a, size_t j)
 
     if (a->shape == LOWER)
         r.from = j < a->m ? j : a->m;
-    else if (a->shape == UNIT_LOWER)
+    else if (a->shape == UNIT_LOWER || a->shape == STRICT_LOWER)
         r.from = j + 1 < a->m ? j + 1 : a->m;
     else if (a->shape == UPPER)
         r.to = j + 1 < a->m ? j + 1 : a->m;
@@ -117,7 +118,7 @@ static struct vecs vecs_make(enum la_type t, size_t m, size_t n)
     return x;
 }
 
-/* The identity, or random vectors. */
+/* The identity; or its last and middle column and random vectors. */
 static struct vecs probes(enum la_type t, size_t m, size_t whole)
 {
     const bool is_whole = m <= whole;
@@ -128,10 +129,15 @@ static struct vecs probes(enum la_type t, size_t m, size_t whole)
     heddle_rng_seed(&rng, 11);
     if (x.p == NULL)
         return x;
-    for (size_t i = 0; i < len * x.n && !is_whole; i++)
-        x.p[i] = heddle_rng_double(&rng) - 0.5;
-    for (size_t j = 0; j < x.n && is_whole; j++)
-        x.p[j * len + j * (la_is_complex(t) ? 2 : 1)] = 1;
+    for (size_t j = 0; j < x.n; j++) {
+        const size_t at = is_whole ? j : j == 0 ? m - 1 : m / 2;
+
+        if (is_whole || j < 2)
+            x.p[j * len + at * (la_is_complex(t) ? 2 : 1)] = 1;
+        else
+            for (size_t i = 0; i < len; i++)
+                x.p[j * len + i] = heddle_rng_double(&rng) - 0.5;
+    }
     return x;
 }
 
@@ -360,6 +366,84 @@ double la_check_gemm(const struct la_problem *p)
     free(y.p);
     free(e.p);
     return scaled(r, norm, p->n, p->t);
+}
+
+/* y = y + alpha C x, C symmetric or hermitian, of which the lower part counts. */
+static void apply_mirrored(const struct la_array *c, bool is_hermitian,
+                           double alpha, const struct vecs *x, struct vecs *y)
+{
+    const struct part lower = part_of(c, LOWER);
+    struct part upper = part_of(c, STRICT_LOWER);
+
+    upper.is_adjoint = true;
+    upper.is_plain = !is_hermitian;
+    apply(&lower, alpha, x, y);
+    apply(&upper, alpha, x, y);
+}
+
+/* C = A A^T + C, the lower triangle. */
+double la_check_syrk(const struct la_problem *p)
+{
+    const struct part a = part_of(&p->in[0], FULL);
+    struct part at = a;
+    struct vecs x = probes(p->t, p->n, WHOLE), y;
+    struct vecs e = vecs_make(p->t, p->n, x.n);
+    double r = NAN, norm;
+
+    at.is_adjoint = at.is_plain = true;
+    y = product(&at, &x);
+    if (x.p != NULL && y.p != NULL && e.p != NULL) {
+        apply_mirrored(&p->out[1], false, 1, &x, &e);
+        apply_mirrored(&p->in[1], false, -1, &x, &e);
+        apply(&a, -1, &y, &e);
+        r = ratio_of(&e, &x);
+    }
+    norm = norm1(&p->in[0]) + norm1(&p->out[1]);
+    free(x.p);
+    free(y.p);
+    free(e.p);
+    return scaled(r, norm, p->n, p->t);
+}
+
+double la_check_trtri(const struct la_problem *p)
+{
+    const struct part a = part_of(&p->in[0], LOWER);
+    const struct part inverse = part_of(&p->out[0], LOWER);
+    struct vecs x = probes(p->t, p->n, WHOLE), y = product(&inverse, &x);
+    struct vecs e = product(&a, &y);
+    double r;
+
+    subtract(&e, &x);
+    r = ratio_of(&e, &x);
+    free(x.p);
+    free(y.p);
+    free(e.p);
+    return scaled(r, ops[p->t]->norm1(&a) * ops[p->t]->norm1(&inverse), p->n,
+                  p->t);
+}
+
+/* The inverse of L L^H: |L L^H Y x - x|. */
+double la_check_potri(const struct la_problem *p)
+{
+    const struct part l = part_of(&p->in[0], LOWER);
+    struct part lh = l;
+    struct vecs x = probes(p->t, p->n, WHOLE), z, e;
+    struct vecs y = vecs_make(p->t, p->n, x.n);
+    const double norm_l = norm1(&p->in[0]);
+    double r;
+
+    lh.is_adjoint = true;
+    if (x.p != NULL && y.p != NULL)
+        apply_mirrored(&p->out[0], true, 1, &x, &y);
+    z = product(&lh, &y);
+    e = product(&l, &z);
+    subtract(&e, &x);
+    r = ratio_of(&e, &x);
+    free(x.p);
+    free(y.p);
+    free(z.p);
+    free(e.p);
+    return scaled(r, norm_l * norm_l * norm1(&p->out[0]), p->n, p->t);
 }
 
 /* |B Y - A (X Y)| / (|A| |X| |Y|) for some vectors Y. */

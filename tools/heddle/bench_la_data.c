@@ -6,6 +6,7 @@
  *            and a matrix can be made again.
  * Threads    la_parallel() starts some of its own; each has its columns.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,10 +109,14 @@ static void element(const struct job *w, size_t i, size_t j, double out[2])
                  : 0;
     if (is_flipped)
         out[1] = -out[1];
-    if (i == j && w->fill == LA_POSITIVE)
+    if (i == j && (w->fill == LA_POSITIVE || w->fill == LA_FACTOR))
         out[1] = 0;
-    if (i == j && w->fill != LA_RANDOM)
+    if (i == j && w->fill == LA_FACTOR)
+        out[0] += sqrt((double)w->to->n);
+    else if (i == j && w->fill != LA_RANDOM)
         out[0] += (double)w->to->n;
+    if (i < j && w->fill == LA_FACTOR)
+        out[0] = out[1] = 0;
 }
 
 static void fill_some(void *arg, unsigned index)

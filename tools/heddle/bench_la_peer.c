@@ -124,6 +124,11 @@ typedef void (*trsm_fn)(const char *, const char *, const char *, const char *,
                         const int *, const int *, const void *, const void *,
                         const int *, void *, const int *, size_t, size_t,
                         size_t, size_t);
+typedef void (*syrk_fn)(const char *, const char *, const int *, const int *,
+                        const void *, const void *, const int *, const void *,
+                        void *, const int *, size_t, size_t);
+typedef void (*trtri_fn)(const char *, const char *, const int *, void *,
+                         const int *, int *, size_t, size_t);
 typedef void (*potrf_fn)(const char *, const int *, void *, const int *, int *,
                          size_t);
 typedef void (*posv_fn)(const char *, const int *, const int *, void *,
@@ -177,6 +182,18 @@ int la_peer_gemm(const struct la_peer *peer, struct la_problem *p)
     return 0;
 }
 
+int la_peer_syrk(const struct la_peer *peer, struct la_problem *p)
+{
+    const int n = (int)p->n, lda = ld_of(&p->in[0]), ldc = ld_of(&p->out[1]);
+    syrk_fn fn;
+
+    if (!routine(peer, p->t, "syrk", &fn))
+        return INT_MIN;
+    fn("L", "N", &n, &n, one(p->t), p->in[0].p, &lda, one(p->t), p->out[1].p,
+       &ldc, 1, 1);
+    return 0;
+}
+
 int la_peer_trsm(const struct la_peer *peer, struct la_problem *p)
 {
     const int n = (int)p->n, r = (int)p->nrhs;
@@ -199,6 +216,30 @@ int la_peer_potrf(const struct la_peer *peer, struct la_problem *p)
     if (!routine(peer, p->t, "potrf", &fn))
         return INT_MIN;
     fn("L", &n, p->out[0].p, &lda, &info, 1);
+    return info;
+}
+
+int la_peer_potri(const struct la_peer *peer, struct la_problem *p)
+{
+    const int n = (int)p->n, lda = ld_of(&p->out[0]);
+    potrf_fn fn;
+    int info = 0;
+
+    if (!routine(peer, p->t, "potri", &fn))
+        return INT_MIN;
+    fn("L", &n, p->out[0].p, &lda, &info, 1);
+    return info;
+}
+
+int la_peer_trtri(const struct la_peer *peer, struct la_problem *p)
+{
+    const int n = (int)p->n, lda = ld_of(&p->out[0]);
+    trtri_fn fn;
+    int info = 0;
+
+    if (!routine(peer, p->t, "trtri", &fn))
+        return INT_MIN;
+    fn("L", "N", &n, p->out[0].p, &lda, &info, 1, 1);
     return info;
 }
 
@@ -366,7 +407,17 @@ static void peak_one(void *arg, unsigned index)
     free(c.p);
 }
 
-double la_peer_peak(const struct la_peer *peer, enum la_type t, unsigned ncores)
+/* Orders at which gemm is about as fast as it gets; small problems get less, and
+ * do not wait for it. */
+static int peak_order(enum la_type t, size_t n)
+{
+    const size_t most = la_is_complex(t) ? 512 : 1024;
+
+    return (int)(n < 256 ? 256 : n > most ? most : n);
+}
+
+double la_peer_peak(const struct la_peer *peer, enum la_type t, size_t n,
+                    unsigned ncores)
 {
     struct peak *k = calloc(1, sizeof(*k));
     double sum = 0;
@@ -376,7 +427,7 @@ double la_peer_peak(const struct la_peer *peer, enum la_type t, unsigned ncores)
         return 0;
     }
     k->t = t;
-    k->n = la_is_complex(t) ? 512 : 1024;
+    k->n = peak_order(t, n);
     k->ncores = ncores < 4096 ? ncores : 4096;
     la_peer_threads(peer, 1);
     la_parallel(k->ncores, peak_one, k);

@@ -31,6 +31,49 @@ static double flops_geqrf(double m, double n, double r)
     return 2 * l * k * k - 2 * k * k * k / 3 + l * k + k * k + 14 * k / 3;
 }
 
+static double flops_gemm(double m, double n, double r)
+{
+    (void)r;
+    return 2 * m * n * n;
+}
+
+static double flops_syrk(double m, double n, double r)
+{
+    (void)m;
+    (void)r;
+    return n * n * (n + 1);
+}
+
+static double flops_trsm(double m, double n, double r)
+{
+    (void)m;
+    return n * n * r;
+}
+
+static double flops_trtri(double m, double n, double r)
+{
+    (void)m;
+    (void)r;
+    return n * n * n / 3 + 2 * n / 3;
+}
+
+static double flops_potri(double m, double n, double r)
+{
+    (void)m;
+    (void)r;
+    return 2 * n * n * n / 3 + n * n / 2 + 5 * n / 6;
+}
+
+static double flops_posv(double m, double n, double r)
+{
+    return flops_potrf(m, n, r) + 2 * n * n * r;
+}
+
+static double flops_gesv(double m, double n, double r)
+{
+    return flops_getrf(m, n, r) + 2 * n * n * r;
+}
+
 /* --- our calls -------------------------------------------------------------------- */
 
 static heddle_status ours_potrf(struct la_call *k)
@@ -53,11 +96,59 @@ static heddle_status ours_geqrf(struct la_call *k)
     return heddle_la_geqrf(k->la, k->x[0], k->t);
 }
 
+static const float ones_s[2] = {1, 0};
+static const double ones_d[2] = {1, 0};
+
+static const void *one(enum la_type t)
+{
+    return t == LA_S || t == LA_C ? (const void *)ones_s : (const void *)ones_d;
+}
+
+static heddle_status ours_gemm(struct la_call *k)
+{
+    const void *alpha = one(k->p->t);
+
+    return heddle_la_gemm(k->la, 'N', 'N', alpha, k->x[0], k->x[1], alpha,
+                          k->x[2]);
+}
+
+static heddle_status ours_syrk(struct la_call *k)
+{
+    const void *alpha = one(k->p->t);
+
+    return heddle_la_syrk(k->la, 'L', 'N', alpha, k->x[0], alpha, k->x[1]);
+}
+
+static heddle_status ours_trsm(struct la_call *k)
+{
+    return heddle_la_trsm(k->la, 'L', 'L', 'N', 'N', one(k->p->t), k->x[0],
+                          k->x[1]);
+}
+
+static heddle_status ours_trtri(struct la_call *k)
+{
+    return heddle_la_trtri(k->la, 'L', 'N', k->x[0]);
+}
+
+static heddle_status ours_potri(struct la_call *k)
+{
+    return heddle_la_potri(k->la, 'L', k->x[0]);
+}
+
+static heddle_status ours_posv(struct la_call *k)
+{
+    return heddle_la_posv(k->la, 'L', k->x[0], k->x[1]);
+}
+
+static heddle_status ours_gesv(struct la_call *k)
+{
+    return heddle_la_gesv(k->la, k->x[0], k->p->ipiv, k->x[1]);
+}
+
 /* --- the rows ---------------------------------------------------------------------- */
 
 const struct la_row la_rows[] = {
     {.name = "potrf",
-     .what = "A = L L^H of order N",
      .types = "sdcz",
      .x = {{'n', 'n', LA_POSITIVE, true}},
      .is_square = true,
@@ -68,7 +159,6 @@ const struct la_row la_rows[] = {
      .peer = la_peer_potrf,
      .residual = la_check_potrf},
     {.name = "getrf",
-     .what = "P A = L U, A is M x N",
      .types = "sdcz",
      .x = {{'m', 'n', LA_RANDOM, true}},
      .has_pivots = true,
@@ -79,7 +169,6 @@ const struct la_row la_rows[] = {
      .peer = la_peer_getrf,
      .residual = la_check_getrf},
     {.name = "getrf_nopiv",
-     .what = "A = L U, A is M x N; LAPACK, which has it not, pivots",
      .types = "sdcz",
      .x = {{'m', 'n', LA_DOMINANT, true}},
      .gpu = LA_GPU_GETRF,
@@ -89,7 +178,6 @@ const struct la_row la_rows[] = {
      .peer = la_peer_getrf,
      .residual = la_check_getrf},
     {.name = "geqrf",
-     .what = "A = Q R, A is M x N",
      .types = "sdcz",
      .x = {{'m', 'n', LA_RANDOM, true}},
      .has_tau = true,
@@ -99,4 +187,73 @@ const struct la_row la_rows[] = {
      .ours = ours_geqrf,
      .peer = la_peer_geqrf,
      .residual = la_check_geqrf},
+    {.name = "gemm",
+     .types = "sdcz",
+     .x = {{'m', 'n', LA_RANDOM, false},
+           {'n', 'n', LA_RANDOM, false},
+           {'m', 'n', LA_RANDOM, true}},
+     .gpu = LA_GPU_GEMM,
+     .limit = 10,
+     .flops = flops_gemm,
+     .ours = ours_gemm,
+     .peer = la_peer_gemm,
+     .residual = la_check_gemm},
+    {.name = "syrk",
+     .types = "sdcz",
+     .x = {{'n', 'n', LA_RANDOM, false}, {'n', 'n', LA_RANDOM, true}},
+     .is_square = true,
+     .limit = 10,
+     .flops = flops_syrk,
+     .ours = ours_syrk,
+     .peer = la_peer_syrk,
+     .residual = la_check_syrk},
+    {.name = "trsm",
+     .types = "sdcz",
+     .x = {{'n', 'n', LA_DOMINANT, false}, {'n', 'r', LA_RANDOM, true}},
+     .is_square = true,
+     .nrhs = 'n',
+     .limit = 60,
+     .flops = flops_trsm,
+     .ours = ours_trsm,
+     .peer = la_peer_trsm,
+     .residual = la_check_trsm},
+    {.name = "trtri",
+     .types = "sdcz",
+     .x = {{'n', 'n', LA_FACTOR, true}},
+     .is_square = true,
+     .limit = 60,
+     .flops = flops_trtri,
+     .ours = ours_trtri,
+     .peer = la_peer_trtri,
+     .residual = la_check_trtri},
+    {.name = "potri",
+     .types = "sdcz",
+     .x = {{'n', 'n', LA_FACTOR, true}},
+     .is_square = true,
+     .limit = 60,
+     .flops = flops_potri,
+     .ours = ours_potri,
+     .peer = la_peer_potri,
+     .residual = la_check_potri},
+    {.name = "posv",
+     .types = "sdcz",
+     .x = {{'n', 'n', LA_POSITIVE, true}, {'n', 'r', LA_RANDOM, true}},
+     .is_square = true,
+     .nrhs = '1',
+     .limit = 60,
+     .flops = flops_posv,
+     .ours = ours_posv,
+     .peer = la_peer_posv,
+     .residual = la_check_solve},
+    {.name = "gesv",
+     .types = "sdcz",
+     .x = {{'n', 'n', LA_RANDOM, true}, {'n', 'r', LA_RANDOM, true}},
+     .is_square = true,
+     .nrhs = '1',
+     .has_pivots = true,
+     .limit = 60,
+     .flops = flops_gesv,
+     .ours = ours_gesv,
+     .peer = la_peer_gesv,
+     .residual = la_check_solve},
     {0}};

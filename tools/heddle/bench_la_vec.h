@@ -28,8 +28,10 @@ static void NAME(mul)(const struct part *a, double alpha, const void *x_ptr,
                 if (a->shape == UNIT_LOWER && j < a->m)
                     yv[j] += s;
             } else {
-                for (size_t i = r.from; i < r.to; i++)
+                for (size_t i = r.from; i < r.to && !a->is_plain; i++)
                     s += CONJ((V)col[i]) * xv[i];
+                for (size_t i = r.from; i < r.to && a->is_plain; i++)
+                    s += (V)col[i] * xv[i];
                 if (a->shape == UNIT_LOWER && j < a->m)
                     s += xv[j];
                 yv[j] += alpha * s;
