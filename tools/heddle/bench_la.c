@@ -515,6 +515,8 @@ static int print_json(struct la_bench *b)
     json_number(&j, "ratio", has_peer, b->t_ratio.median);
     json_number(&j, "ratio_min", has_peer, b->t_ratio.min);
     json_number(&j, "ratio_max", has_peer, b->t_ratio.max);
+    heddle_json_key_str(&j, "peak_of",
+                        b->peer == PEER_CUSOLVER ? "gpu" : "cores");
     json_number(&j, "peak_gflops", b->peak > 0, b->peak);
     json_number(&j, "percent_of_peak", b->peak > 0,
                 100 * flops(b) / b->t.median / b->peak);
@@ -562,8 +564,9 @@ static void print_text(const struct la_bench *b)
                 peer_text(b), b->t_ratio.median, b->t_ratio.min,
                 b->t_ratio.max);
     if (b->peak > 0)
-        fprintf(f, "speed     %.1f %% of gemm's %.1f GFLOP/s\n",
-                100 * flops(b) / b->t.median / b->peak, b->peak);
+        fprintf(f, "speed     %.1f %% of gemm's %.1f GFLOP/s on the %s\n",
+                100 * flops(b) / b->t.median / b->peak, b->peak,
+                b->peer == PEER_CUSOLVER ? "GPU" : "cores");
     if (b->bound.ns > 0)
         fprintf(
             f,
