@@ -40,7 +40,8 @@ static const char ptx[] =
 static heddle_status axpy_cuda(struct heddle_exec *x)
 {
     const unsigned n = (unsigned)heddle_exec_count(x, 1);
-    const struct heddle_cuda_shape shape = {{(n + 255) / 256}, {256}, 0};
+    const struct heddle_cuda_shape shape = {.grid = {(n + 255) / 256},
+                                            .block = {256}};
     const struct heddle_cuda_arg args[] = {
         {heddle_exec_arg(x), 0}, {NULL, 0}, {NULL, 1}, {&n, 0}};
     void *kernel = NULL;

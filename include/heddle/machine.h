@@ -104,6 +104,9 @@ struct heddle_machine_counts {
     double submit_ns; /* cost of one submission */
     double task_ns;   /* overhead per task on its worker */
     char name[HEDDLE_MACHINE_NAME_MAX];
+    double wake_ns;   /* until a core that sleeps begins a task */
+    double drive_ns;  /* per task of a device, on the thread that drives them */
+    double notice_ns; /* from the end of such a task until others know */
 };
 
 struct heddle_machine_class {

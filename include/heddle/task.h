@@ -50,7 +50,9 @@ struct heddle_variant {
     heddle_run_fn run;         /* NULL: runs on simulated devices only */
     unsigned gang;             /* workers at once, all or nothing; 0: 1 */
     size_t scratch_bytes;      /* see heddle_exec_scratch() */
-    unsigned digits; /* decimal digits of its results; 0: all there are */
+    unsigned digits;    /* decimal digits of its results; 0: all there are */
+    unsigned is_urgent; /* 1: many wait for it; on a device that can do so its
+                           kernels go before those of others */
 };
 
 /* What one call costs, for models and reports. */

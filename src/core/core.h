@@ -442,6 +442,8 @@ bool heddle_dev_is_virtual(const heddle_ctx *ctx);
 bool heddle_dev_loop(struct worker *w, bool (*stop)(void *), void *arg,
                      uint64_t deadline_ns);
 bool heddle_dev_step_virtual(struct worker *w);
+/* Virtual time: n tasks were submitted, which took a while. No lock held. */
+void heddle_dev_charge(heddle_ctx *ctx, size_t n);
 /* After all tasks have ended: data of the user come home. False: too late. */
 bool heddle_dev_go_home(heddle_ctx *ctx, uint64_t deadline_ns);
 /* May a handle that nobody refers to be freed at once? */

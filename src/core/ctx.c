@@ -272,9 +272,10 @@ static heddle_status ctx_start(heddle_ctx *ctx, const struct heddle_ctx_opts *o,
 static void ctx_configure(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
 {
     const unsigned spin = o->spin_us != 0 ? o->spin_us : DEFAULT_SPIN_US;
-    const unsigned window = 256 * ctx->nworkers;
-
     const bool is_virtual = heddle_dev_is_virtual(ctx);
+    /* When submissions take no time there is no need to stop them. */
+    const unsigned ncores = is_virtual ? heddle_cost_cores(ctx) : ctx->nworkers;
+    const unsigned window = 256 * ncores;
 
     ctx->helps = o->helps != HEDDLE_OFF || is_virtual;
     ctx->runs_inline = ctx->helps && ctx->nworkers == 1 && ctx->dev == NULL;
@@ -283,7 +284,7 @@ static void ctx_configure(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
     ctx->rest_ticks = (uint64_t)(100.0 / ctx->clock.ns_per_tick) + 1;
     ctx->is_window_hard = o->window != 0;
     ctx->window = o->window != 0        ? o->window
-                  : is_virtual          ? UINT32_MAX / 2
+                  : ncores == 0         ? UINT32_MAX / 2
                   : window > MIN_WINDOW ? window
                                         : MIN_WINDOW;
     ctx->window_now = ctx->window;

@@ -319,6 +319,7 @@ static heddle_status dev_open_virtual(struct heddle_devs *d,
         heddle_plat_open(&d->ctx->alloc, o->machine, &d->plat, why, cap));
     d->is_virtual = true;
     d->executes = o->execute == HEDDLE_ON;
+    d->cost.has_own_core = o->helps == HEDDLE_OFF;
     if (d->plat->ncls > DEV_CLASSES || d->plat->nnodes > HEDDLE_MEM_NODES)
         return dev_refuse(HEDDLE_EFORMAT, why, cap,
                           "%s: more than %d classes or %d memories", o->machine,
@@ -375,6 +376,7 @@ static void dev_init(struct heddle_devs *d, heddle_ctx *ctx)
         d->env.cache_dir = d->cache_dir;
     d->env.cuda_library = heddle_env_cuda_library();
     heddle_map_init(&d->notes, &ctx->alloc);
+    heddle_map_init(&d->cost.since, &ctx->alloc);
     heddle_ahead_init(&d->ahead, &ctx->alloc);
     dev_add_node(d, "host", HEDDLE_MEM_HOST, NULL, HEDDLE_MEM_NO_LIMIT);
 }
@@ -643,6 +645,7 @@ heddle_status heddle_dev_start(heddle_ctx *ctx)
     if (d->is_virtual)
         d->clock = ctx->clock;
     HEDDLE_TRY(dev_start_workers(d));
+    heddle_cost_init(d);
     heddle_region_init(d);
     dev_define(d);
     dev_start_links(d);
@@ -675,6 +678,7 @@ void heddle_dev_close(heddle_ctx *ctx)
     heddle_sim_destroy(d->sim);
     heddle_plat_destroy(d->plat);
     heddle_map_fini(&d->notes);
+    heddle_map_fini(&d->cost.since);
     heddle_ahead_fini(&d->ahead);
     heddle_free(a, d->fault, d->nfaults * sizeof(*d->fault));
     heddle_free(a, d->class_of, d->nsched * sizeof(*d->class_of));

@@ -14,6 +14,7 @@
  *   dev_lose.c   injected failures; a device is gone
  *   dev_host.c   tasks on cores and hidden tasks: their data come home first
  *   dev_loop.c   the driver thread; virtual time
+ *   dev_cost.c   what the runtime itself costs, in virtual time
  *
  * Threads. One thread at a time is the *driver*: it alone calls drivers and the
  * mover's half of mem, and owns ctx->driver, the pipelines and `running`. It is a
@@ -67,6 +68,7 @@ struct dev_worker {
     unsigned nrunning; /* launched */
     unsigned nblocked; /* of these, waiting for their children */
     struct dev_task *queue, *queue_last; /* ready to be launched */
+    uint64_t awake_ns; /* a core: until when it looks for work; 0: it sleeps */
     struct heddle_trace_lane *lane;
 };
 
@@ -161,6 +163,28 @@ struct region {
     unsigned turn;                   /* the driver's */
 };
 
+/* The task of a device that made another one ready. */
+struct dev_from {
+    uint64_t begin_ns, end_ns;
+    unsigned cls;
+    bool is_set;
+};
+
+/* What the runtime costs, in virtual time: see dev_cost.c. Else all is 0. */
+struct dev_cost {
+    double submit_ns;
+    uint64_t wake_ns, drive_ns, notice_ns;
+    uint64_t spin_ns;        /* that a core looks for work before it sleeps */
+    bool is_on;              /* wake, drive or notice */
+    bool has_own_core;       /* the program's thread: it runs no tasks */
+    bool is_submitting;      /* the program's thread is busy */
+    unsigned master;         /* the core that is the program's thread, if any */
+    uint64_t driver_ns;      /* until when the driver thread is busy */
+    uint64_t told_ns;        /* when all ends so far are known to everybody */
+    struct dev_from from;    /* whose end makes tasks ready now */
+    struct heddle_map since; /* the same of tasks that wait to be launched */
+};
+
 /* Tasks of one shape that may run on these classes only. */
 struct dev_sort {
     struct dev_sort *next;
@@ -177,6 +201,9 @@ struct dev_shape {
     double bytes;
     struct heddle_cost cost;
     double *ns; /* virtual: per class; INFINITY: no variant, NAN: unknown */
+    /* virtual, after ns: per class, alone on the device, and with the whole of it
+     * while others use the rest; 0: it shares nothing */
+    double *alone, *share;
     /* real: per type and variant */
     _Atomic(struct heddle_perf_entry *) *entry;
 };
@@ -186,7 +213,8 @@ struct heddle_devs {
     struct heddle_plat *plat; /* virtual time */
     struct heddle_sim *sim;
     bool is_virtual;
-    bool executes; /* functions are really called */
+    bool executes;   /* functions are really called */
+    bool has_urgent; /* the mover's: an urgent variant was seen */
     struct heddle_drive_env env;
     struct heddle_clock clock; /* as it was: does not jump when refined */
     char disk_path[512], cache_dir[1024];
@@ -232,6 +260,7 @@ struct heddle_devs {
     struct ahead ahead;
     bool has_regions; /* some driver replays them */
     struct region region;
+    struct dev_cost cost;
     struct heddle_spin note_lock;
     struct heddle_map
         notes; /* task -> classes it is barred from << 8 | tries */
@@ -363,6 +392,25 @@ uint32_t heddle_ahead_view(struct heddle_devs *d,
 void heddle_region_init(struct heddle_devs *d);
 void heddle_region_fini(struct heddle_devs *d);
 bool heddle_region_step(struct heddle_devs *d);
+
+/* --- dev_cost.c ---------------------------------------------------------------- */
+
+void heddle_cost_init(struct heddle_devs *d);
+/* Cores of a virtual machine where a submission takes time; else 0. */
+unsigned heddle_cost_cores(const heddle_ctx *ctx);
+/* What becomes ready from now on does so by the end of dt. Returns what d->cost.from
+ * was, to be set again. */
+struct dev_from heddle_cost_release(struct heddle_devs *d,
+                                    const struct dev_task *dt);
+/* It is ready. */
+void heddle_cost_pushed(struct heddle_devs *d,
+                        const struct heddle_sched_task *t);
+/* ns until a task that could begin now really does. Once per launch. */
+uint64_t heddle_cost_delay(struct dev_task *dt);
+/* A core has nothing to do from now on. */
+void heddle_cost_idle(struct heddle_devs *d, struct dev_worker *dw);
+/* The program's thread learns what has ended. */
+void heddle_cost_catch_up(struct worker *w);
 
 /* --- dev_loop.c ---------------------------------------------------------------- */
 

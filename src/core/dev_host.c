@@ -112,6 +112,8 @@ void heddle_dev_push(heddle_ctx *ctx, struct heddle_sched_task *t)
         return;
     }
     heddle_dev_count_core(d, t, true);
+    if (d->is_virtual)
+        heddle_cost_pushed(d, t);
     ctx->sched->push(ctx->sched_self, t, HEDDLE_SCHED_FOREIGN);
     /* A class was lost meanwhile: it may have gone to its queue, after that was
      * emptied. */

@@ -67,7 +67,8 @@ void heddle_dev_kick(void *user)
 
 /* --- one step ------------------------------------------------------------------- */
 
-/* Where launches queue on the device, short tasks are given in time. */
+/* Where launches queue on the device, short tasks are given in time. In virtual time
+ * that is a device of which it is known how kernels share it. */
 bool heddle_dev_has_room(const struct heddle_devs *d,
                          const struct dev_worker *dw)
 {
@@ -76,7 +77,7 @@ bool heddle_dev_has_room(const struct heddle_devs *d,
     /* A core takes no task before it is free: another may be free first. */
     if (d->cls[dw->cls].node == 0)
         return n < 1;
-    if (!d->cls[dw->cls].drv->is_sure || d->is_virtual)
+    if (d->is_virtual ? !d->plat->has_shares : !d->cls[dw->cls].drv->is_sure)
         return n < d->depth;
     return n < DEV_DEPTH_QUEUE ||
            (n < DEV_DEPTH_MOST && dw->work_ns < DEV_AHEAD_NS);
@@ -91,6 +92,8 @@ static bool dev_fill_workers(struct heddle_devs *d)
     for (unsigned i = 0; i < d->nworkers; i++) {
         struct dev_worker *dw = &d->worker[i];
 
+        if (d->cost.is_submitting && i == d->cost.master)
+            continue;
         while (heddle_dev_has_room(d, dw) &&
                heddle_load_rlx(&d->cls[dw->cls].is_lost) == 0) {
             struct heddle_sched_task *t =
@@ -276,6 +279,8 @@ bool heddle_dev_loop(struct worker *w, bool (*stop)(void *), void *arg,
             break;
         heddle_thread_sleep_ns(NO_EVENT_NS); /* for an event of somebody else */
     }
+    if (ok && !is_nested)
+        heddle_cost_catch_up(w);
     heddle_returns_flush(&ctx->driver->returns);
     if (is_nested)
         heddle_dev_block(ctx->dev, false);

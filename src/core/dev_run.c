@@ -180,6 +180,7 @@ static void dev_finish(struct dev_task *dt, heddle_status st)
     heddle_ctx *ctx = dt->ctx;
     struct worker *w = ctx->driver;
     struct heddle_exec x = dt->x;
+    struct dev_from from;
     struct heddle_sched_task *next;
     struct exec_slow s;
 
@@ -200,11 +201,13 @@ static void dev_finish(struct dev_task *dt, heddle_status st)
     dev_partials(dt);
     if (st != HEDDLE_ECANCELED || !s.is_skipped)
         heddle_store_rlx(&w->executed, heddle_load_rlx(&w->executed) + 1);
+    from = heddle_cost_release(ctx->dev, dt);
     next =
         x.node != NULL ? heddle_node_leave(&x, st) : heddle_slow_leave(&x, st);
     HEDDLE_ASSERT(next == NULL || ctx->allows_handoff);
     if (next != NULL)
         heddle_engine_push(w, next);
+    ctx->dev->cost.from = from;
 }
 
 /* Back to the scheduler; is_barred: not on such a device any more. */
@@ -486,6 +489,8 @@ static void launch_done(struct heddle_op *op, heddle_status st)
     bool has_partials = false;
 
     dw->nrunning -= d->is_virtual;
+    if (d->is_virtual)
+        heddle_cost_idle(d, dw);
     heddle_ahead_landed(dt);
     /* A core has its partial results where they belong. */
     for (unsigned i = 0; i < dt->x.nops && dt->s.dev != NULL; i++)
@@ -531,20 +536,35 @@ static void launch_note(struct dev_task *dt)
     dt->due_ns = dt->on->due_ns;
 }
 
+/* Virtual time: kernels that share their device. */
+static void launch_share(struct dev_task *dt, struct heddle_dev_launch *l)
+{
+    struct heddle_devs *d = dt->ctx->dev;
+    const unsigned cls = dt->worker->cls;
+    const struct dev_shape *shape = heddle_dev_shape(d, &dt->x);
+
+    if (shape == NULL || !(shape->share[cls] > 0))
+        return;
+    l->model_ns = shape->alone[cls];
+    l->share_ns = shape->share[cls];
+}
+
 static void launch_now(struct dev_task *dt)
 {
     struct heddle_devs *d = dt->ctx->dev;
     struct dev_class *c = &d->cls[dt->worker->cls];
-    const struct heddle_dev_launch l = {.run = dev_function(dt),
-                                        .x = &dt->x,
-                                        .model_ns = dt->model_ns,
-                                        .wants_time = launch_wants_time(dt)};
+    struct heddle_dev_launch l = {.run = dev_function(dt),
+                                  .x = &dt->x,
+                                  .model_ns = dt->model_ns,
+                                  .wants_time = launch_wants_time(dt)};
     heddle_status st = HEDDLE_OK;
 
     if (heddle_ahead_is_void(dt)) {
         heddle_dev_unhold(dt);
         return;
     }
+    if (d->is_virtual && d->plat->has_shares)
+        launch_share(dt, &l);
     dt->op = (struct heddle_op){.done = launch_done};
     st = heddle_dev_fault_launch(d, dt->worker->cls);
     if (st == HEDDLE_ETASK)
@@ -581,15 +601,11 @@ static void dev_start_next(struct dev_worker *dw)
     }
 }
 
-static void dev_launch(struct dev_task *dt)
+/* Virtual time: it has its data, and its worker knows of it. */
+static void dev_enqueue(struct dev_task *dt)
 {
-    struct heddle_devs *d = dt->ctx->dev;
     struct dev_worker *dw = dt->worker;
 
-    if (!d->is_virtual) {
-        launch_now(dt);
-        return;
-    }
     dt->next = NULL;
     if (dw->queue == NULL)
         dw->queue = dt;
@@ -597,6 +613,30 @@ static void dev_launch(struct dev_task *dt)
         dw->queue_last->next = dt;
     dw->queue_last = dt;
     dev_start_next(dw);
+}
+
+static void launch_late(struct heddle_op *op, heddle_status st)
+{
+    (void)st;
+    dev_enqueue((struct dev_task *)(void *)op);
+}
+
+static void dev_launch(struct dev_task *dt)
+{
+    struct heddle_devs *d = dt->ctx->dev;
+    uint64_t ns;
+
+    if (!d->is_virtual) {
+        launch_now(dt);
+        return;
+    }
+    ns = heddle_cost_delay(dt);
+    if (ns == 0) {
+        dev_enqueue(dt);
+        return;
+    }
+    dt->op = (struct heddle_op){.done = launch_late};
+    heddle_sim_after(d->sim, (double)ns, &dt->op);
 }
 
 void heddle_dev_block(struct heddle_devs *d, bool is_blocked)
@@ -717,6 +757,29 @@ bool heddle_dev_fill(struct dev_task *dt, unsigned node)
     return true;
 }
 
+/* Urgent ones have the last stream of their device, once there are any. */
+static struct dev_worker *dev_stream(struct heddle_devs *d,
+                                     const struct dev_task *dt)
+{
+    const struct heddle_variant *v =
+        &dt->x.kinfo->kernel->variants[dt->variant];
+    const struct dev_worker *end = d->worker + d->nworkers;
+    struct dev_worker *last = dt->worker;
+
+    if ((v->is_urgent == 0 && !d->has_urgent) ||
+        !d->cls[dt->worker->cls].drv->has_urgent)
+        return dt->on;
+    while (last + 1 < end && last[1].cls == last->cls)
+        last++;
+    if (v->is_urgent != 0) {
+        d->has_urgent = true;
+        return last;
+    }
+    if (dt->on != last || last->stream == 0)
+        return dt->on;
+    return dt->worker != last ? dt->worker : last - 1;
+}
+
 static heddle_status dev_prepare(struct heddle_devs *d, struct dev_task *dt)
 {
     const unsigned cls = dt->worker->cls, node = d->cls[cls].node;
@@ -802,6 +865,8 @@ void heddle_dev_begin(struct heddle_devs *d, struct dev_worker *dw,
         return;
     }
     st = dev_prepare(d, dt);
+    if (st == HEDDLE_OK && !d->is_virtual)
+        dt->on = dev_stream(d, dt);
     if (st == HEDDLE_EDECLINED)
         dev_again(dt, st, true, false);
     else if (st != HEDDLE_OK)

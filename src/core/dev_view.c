@@ -40,6 +40,22 @@ static uint64_t shape_key(const struct heddle_exec *x)
     return h;
 }
 
+/* Schedulers see what it takes when all workers of the device are busy. */
+static void shape_share(const struct heddle_devs *d, const heddle_kernel *k,
+                        struct dev_shape *s, unsigned c)
+{
+    const double share =
+        heddle_plat_share(d->plat, k->name, d->cls[c].plat, s->bytes);
+    const double all = share * d->cls[c].nworkers;
+
+    s->alone[c] = s->ns[c];
+    if (!(share > 0))
+        return;
+    s->share[c] = share;
+    if (isfinite(s->ns[c]) && all > s->ns[c])
+        s->ns[c] = all;
+}
+
 static void shape_costs(struct heddle_devs *d, const struct heddle_exec *x,
                         struct dev_shape *s)
 {
@@ -51,6 +67,7 @@ static void shape_costs(struct heddle_devs *d, const struct heddle_exec *x,
         if (!isfinite(s->ns[c]) && d->executes)
             s->ns[c] = UNKNOWN_NS;
         s->ns[c] += d->plat->task_ns;
+        shape_share(d, k, s, c);
     }
 }
 
@@ -63,14 +80,16 @@ static struct dev_shape *shape_new(struct heddle_devs *d, struct heddle_exec *x,
 
     if (s == NULL)
         return NULL;
-    s->ns = heddle_zalloc(&d->ctx->alloc, d->ncls, sizeof(*s->ns));
+    s->ns = heddle_zalloc(&d->ctx->alloc, 3 * (size_t)d->ncls, sizeof(*s->ns));
     s->entry = heddle_zalloc(&d->ctx->alloc, nentries, sizeof(*s->entry));
     if (s->ns == NULL || s->entry == NULL) {
-        heddle_free(&d->ctx->alloc, s->ns, d->ncls * sizeof(*s->ns));
+        heddle_free(&d->ctx->alloc, s->ns, 3 * d->ncls * sizeof(*s->ns));
         heddle_free(&d->ctx->alloc, s->entry, nentries * sizeof(*s->entry));
         heddle_free(&d->ctx->alloc, s, sizeof(*s));
         return NULL;
     }
+    s->alone = s->ns + d->ncls;
+    s->share = s->alone + d->ncls;
     s->hash = key;
     for (unsigned i = 0; i < x->nops; i++)
         s->bytes += (double)x->op[i]->bytes;
@@ -106,7 +125,7 @@ struct dev_shape *heddle_dev_shape(struct heddle_devs *d, struct heddle_exec *x)
     }
     heddle_spin_unlock(&d->shape_lock);
     if (made != NULL) { /* another thread was faster */
-        heddle_free(&d->ctx->alloc, made->ns, d->ncls * sizeof(*made->ns));
+        heddle_free(&d->ctx->alloc, made->ns, 3 * d->ncls * sizeof(*made->ns));
         heddle_free(&d->ctx->alloc, made->entry,
                     (size_t)d->ntypes * HEDDLE_KERNEL_VARIANTS *
                         sizeof(*made->entry));
@@ -129,7 +148,7 @@ void heddle_kinfo_free_shapes(heddle_ctx *ctx, struct heddle_kinfo *k)
             s->sorts = q->next;
             heddle_free(&ctx->alloc, q, sizeof(*q));
         }
-        heddle_free(&ctx->alloc, s->ns, d->ncls * sizeof(*s->ns));
+        heddle_free(&ctx->alloc, s->ns, 3 * d->ncls * sizeof(*s->ns));
         heddle_free(&ctx->alloc, s->entry,
                     (size_t)d->ntypes * HEDDLE_KERNEL_VARIANTS *
                         sizeof(*s->entry));

@@ -51,6 +51,8 @@ static HEDDLE_NOINLINE void submit_help(heddle_ctx *ctx)
             for (unsigned i = 0; i < 64 && heddle_engine_step(w); i++)
                 has_run = true;
             heddle_returns_flush(&w->returns);
+            if (heddle_dev_is_virtual(ctx)) /* tasks end there */
+                heddle_returns_flush(&ctx->driver->returns);
         }
         if (has_run) {
             since = heddle_clock_ns();
@@ -137,6 +139,13 @@ static inline void submit_go(heddle_ctx *ctx, struct heddle_sched_task *ready)
             ;
     }
     heddle_master_unlock(ctx);
+}
+
+/* Virtual time passes while tasks are submitted. */
+static inline void submit_charge(heddle_ctx *ctx, size_t n)
+{
+    if (HEDDLE_UNLIKELY(ctx->dev != NULL))
+        heddle_dev_charge(ctx, n);
 }
 
 void heddle_submit_finish(heddle_ctx *ctx, struct submission *s)
@@ -262,16 +271,19 @@ heddle_status heddle_submit(heddle_ctx *ctx, const heddle_kernel *kernel,
             heddle_ready(ctx, ready, ctx->root.pusher);
         heddle_submit_unlock(ctx);
         submit_go(ctx, ready);
+        submit_charge(ctx, 1);
         return HEDDLE_OK;
     }
     st = submit_locked(ctx, &s, kernel, call);
     if (HEDDLE_UNLIKELY(st == HEDDLE_ESTATE))
         return st;
     heddle_submit_unlock(ctx);
-    if (HEDDLE_LIKELY(st == HEDDLE_OK))
+    if (HEDDLE_LIKELY(st == HEDDLE_OK)) {
         submit_go(ctx, s.ready);
-    else
+        submit_charge(ctx, 1);
+    } else {
         heddle_tell(ctx);
+    }
     return st;
 }
 
@@ -286,6 +298,7 @@ heddle_status heddle_submit_n(heddle_ctx *ctx, const heddle_kernel *kernel,
     HEDDLE_CHECK(ctx != NULL && (calls != NULL || n == 0));
     while (i < n && st == HEDDLE_OK) {
         struct heddle_sched_task *ready = NULL;
+        const size_t first = i;
 
         /* One hold of the lock for some tasks, or for one that runs at once. */
         st = heddle_submit_lock(ctx);
@@ -303,6 +316,7 @@ heddle_status heddle_submit_n(heddle_ctx *ctx, const heddle_kernel *kernel,
         if (st != HEDDLE_ESTATE)
             heddle_submit_unlock(ctx);
         submit_go(ctx, ready);
+        submit_charge(ctx, i - first);
     }
     if (n_out != NULL)
         *n_out = i;

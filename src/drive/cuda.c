@@ -150,8 +150,9 @@ static heddle_status cuda_streams(struct heddle_dev *dev)
     for (unsigned i = 0; i < HEDDLE_CUDA_QUEUES; i++)
         dev->queue[i].dev = dev;
     for (unsigned i = 0; i <= HEDDLE_CUDA_OUT && err == 0; i++)
-        err = dev->api.cuStreamCreate(&dev->queue[i].stream,
-                                      HEDDLE_CU_STREAM_NON_BLOCKING);
+        err = dev->api.cuStreamCreateWithPriority(
+            &dev->queue[i].stream, HEDDLE_CU_STREAM_NON_BLOCKING,
+            i == HEDDLE_CUDA_STREAMS - 1 ? HEDDLE_CU_URGENT : 0);
     if (err != 0)
         return heddle_cuda_fail(dev, err, "make a stream");
     dev->queue[HEDDLE_CUDA_STAGED_IN].stream =
@@ -306,6 +307,7 @@ const struct heddle_driver heddle_driver_cuda = {
     .name = "cuda",
     .help = "NVIDIA GPUs, with a driver for CUDA 11.4 or later",
     .kind = HEDDLE_DEV_CUDA,
+    .has_urgent = true,
     .is_sure = true,
     .probe = cuda_probe,
     .open = cuda_open,

@@ -89,6 +89,7 @@ enum { HEDDLE_CU_MEMORY_HOST = 1, HEDDLE_CU_MEMORY_DEVICE = 2 };
 
 enum { HEDDLE_CU_HOST_PORTABLE = 1 };       /* alloc and register */
 enum { HEDDLE_CU_STREAM_NON_BLOCKING = 1 }; /* cuStreamCreate */
+enum { HEDDLE_CU_URGENT = -5 };             /* its priority, cut to the range */
 enum {
     HEDDLE_CU_EVENT_DEFAULT = 0, /* cuEventCreate */
     HEDDLE_CU_EVENT_BLOCKING_SYNC = 1,

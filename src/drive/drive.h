@@ -110,7 +110,10 @@ struct heddle_dev_launch {
      * status, when not OK, is the operation's. NULL: nothing to run (sim). */
     heddle_run_fn run;
     struct heddle_exec *x;
-    double model_ns; /* sim: how long it takes */
+    double model_ns; /* sim: how long it takes, alone */
+    double
+        share_ns; /* sim: how long with the whole device, had others the rest;
+                        0: it shares nothing */
 };
 
 /* What a driver may need to know; lives as long as the devices. */
@@ -156,7 +159,8 @@ struct heddle_driver {
     const char *name;        /* unique */
     const char *help;        /* one line for `heddle info` */
     enum heddle_device kind; /* 0: memory only */
-    bool is_slow; /* to load: looked for only when the user asks for it */
+    bool is_slow;    /* to load: looked for only when the user asks for it */
+    bool has_urgent; /* kernels on the last stream go before those of others */
     /* Launches queue on its streams, order() is there, and a launch whose function
      * returned HEDDLE_OK need not be done again unless the device is lost. So tasks
      * are put behind it before it has ended, and streams have more of them. */

@@ -356,6 +356,9 @@ static heddle_status sim_launch(struct heddle_dev *dev,
     j->cls = dev->cls;
     j->stream = stream;
     j->ns = l->model_ns;
+    j->share = l->share_ns > 0 && l->model_ns > 0
+                   ? (l->share_ns < l->model_ns ? l->share_ns / l->model_ns : 1)
+                   : 0;
     j->run = l->run;
     j->x = l->x;
     if (fault_hits(s, HEDDLE_FAULT_KERNEL, dev->cls,

@@ -10,7 +10,9 @@
  * `sim`, in order; its streams are the class's workers. Copies of a device go over
  * the link between its memory node and the other one: a link carries one copy at
  * a time, in order; links that share a bus share its bandwidth (max-min fair).
- * A kernel takes model_ns on its stream.
+ * A kernel takes model_ns on its stream. Those of one device that have a share_ns
+ * want share_ns / model_ns of it each; when they want more than all of it, each gets
+ * as much less.
  *
  * Deterministic: events are ordered by (time, order of creation); nothing depends
  * on addresses, threads or the real clock.

@@ -60,14 +60,16 @@ struct sim_job {
     bool is_ready; /* barrier: what it waits for has ended */
     bool is_dead;  /* barrier: its device was lost */
     bool is_in_run;
-    double ns; /* kernel: how long */
+    double ns;    /* kernel: how long */
+    double share; /* kernel: of its device; 0: others do not matter */
     heddle_run_fn run;
     struct heddle_exec *x;
     int link;          /* copy; -1: none */
     unsigned peer_cls; /* PEER */
     uint64_t bytes;
     uint64_t estimate; /* ns on an idle link */
-    double left, rate; /* flowing: bytes left at `since`, bytes per ns */
+    double left, rate; /* flowing: bytes left at `since`, bytes per ns; a kernel
+                          that shares: ns, ns per ns */
     uint64_t since;
     unsigned fault;          /* its number in the description */
     struct heddle_copy copy; /* last: not cleared for other kinds */

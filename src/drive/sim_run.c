@@ -36,6 +36,32 @@ void heddle_sim_flush(struct heddle_sim *s, struct sim_class *c)
     }
 }
 
+/* The kernels of a device that share it: how far each of them is, and when it will
+ * end from now on. To be called whenever one begins or has ended. */
+static void share_again(struct heddle_sim *s, unsigned cls)
+{
+    const struct sim_class *c = &s->cls[cls];
+    const uint64_t now = heddle_load_rlx(&s->now);
+    double all = 0;
+
+    for (unsigned i = 0; i < s->plat->cls[cls].nworkers; i++)
+        if (c->stream[i].cur != NULL && c->stream[i].cur->state == SIM_RUNNING)
+            all += c->stream[i].cur->share;
+    for (unsigned i = 0; i < s->plat->cls[cls].nworkers; i++) {
+        struct sim_job *j = c->stream[i].cur;
+
+        /* One that is inside of its own function has no end yet. */
+        if (j == NULL || j->share == 0 || j->state != SIM_RUNNING ||
+            j->is_in_run)
+            continue;
+        j->left -= (double)(now - j->since) * j->rate;
+        j->left = j->left > 0 ? j->left : 0;
+        j->since = now;
+        j->rate = all > 1 ? 1 / all : 1;
+        sim_heap_put(&s->heap, j, sim_plus(now, sim_ns(j->left / j->rate)));
+    }
+}
+
 static void kernel_start(struct heddle_sim *s, struct sim_job *j)
 {
     uint64_t end;
@@ -54,6 +80,13 @@ static void kernel_start(struct heddle_sim *s, struct sim_job *j)
             j->st = st; /* else the device was lost meanwhile */
         if (end < heddle_load_rlx(&s->now) || j->state == SIM_DYING)
             end = heddle_load_rlx(&s->now);
+    }
+    if (j->share > 0 && j->state != SIM_DYING) {
+        j->left = j->ns * sim_slowness(s, j);
+        j->since = j->begin;
+        j->rate = 1;
+        share_again(s, j->cls);
+        return;
     }
     sim_heap_put(&s->heap, j, end);
 }
@@ -238,6 +271,8 @@ static void job_end(struct heddle_sim *s, struct sim_job *j)
         device_remove(s, j);
         if (s->cls[j->cls].stream[j->stream].cur == j) {
             s->cls[j->cls].stream[j->stream].cur = NULL;
+            if (j->share > 0)
+                share_again(s, j->cls);
             stream_advance(s, j->cls, j->stream);
         }
     }

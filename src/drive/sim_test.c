@@ -107,6 +107,48 @@ TEST(links)
     world_fini(&w);
 }
 
+static heddle_status sharing(struct world *w, unsigned stream, double ns,
+                             double share_ns, struct note *n)
+{
+    const struct heddle_dev_launch l = {.model_ns = ns, .share_ns = share_ns};
+
+    *n = (struct note){.op.done = note_done};
+    return drv->launch(w->dev[GPU0], &l, stream, &n->op);
+}
+
+/* Kernels that want all of a device, or half of it, and one that shares nothing. */
+TEST(shares)
+{
+    struct world w;
+    struct note n[6];
+
+    world_init(&w, false);
+    CHECK_OK(sharing(&w, 0, 100, 100, &n[0]));
+    CHECK_OK(kernel(&w, GPU0, 1, 40, &n[1]));
+    CHECK_OK(sharing(&w, 1, 100, 300, &n[2])); /* more than all is all */
+    run_all(&w);
+    CHECK_SPAN(n[1], 0, 40);
+    CHECK_SPAN(n[0], 0, 160);  /* 40 alone, 60 at half the speed */
+    CHECK_SPAN(n[2], 40, 200); /* 60 by then, 40 alone */
+    CHECK_OK(sharing(&w, 0, 100, 50, &n[3]));
+    CHECK_OK(sharing(&w, 1, 60, 30, &n[4]));
+    CHECK_OK(sharing(&w, 1, 90, 90, &n[5])); /* 1.5 together */
+    run_all(&w);
+    CHECK_SPAN(n[3], 200, 320); /* 60, then 40 at 1 / 1.5 */
+    CHECK_SPAN(n[4], 200, 260);
+    CHECK_SPAN(n[5], 260, 370); /* 40 by 320, then 50 */
+    CHECK_OK(sharing(&w, 0, 100, 100, &n[0]));
+    CHECK_OK(sharing(&w, 1, 100, 100, &n[1]));
+    CHECK_OK(kernel(&w, CPU, 0, 50, &n[2]));
+    CHECK(heddle_sim_step(w.s));
+    heddle_sim_lose(w.s, GPU0);
+    run_all(&w);
+    CHECK_STATUS(n[0].st, HEDDLE_EDEV);
+    CHECK_STATUS(n[1].st, HEDDLE_EDEV);
+    CHECK_EQ(heddle_sim_now(w.s), 420);
+    world_fini(&w);
+}
+
 TEST(no_link)
 {
     struct world w;
@@ -917,7 +959,7 @@ TEST(speed)
     world_fini(&race.w);
 }
 
-TEST_MAIN(probe, streams, links, no_link, buses, order_holds_back,
+TEST_MAIN(probe, streams, links, shares, no_link, buses, order_holds_back,
           step_within_done, lose, slow_down, faults_of_the_description,
           executes, failing_kernel, lose_within_run, fake_addresses,
           the_same_twice, no_memory, same_data, speed)

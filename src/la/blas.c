@@ -267,19 +267,22 @@ typedef void (*larft_fn)(const char *, const char *, const int *, const int *,
                          const void *, const int *, const void *, void *,
                          const int *, size_t, size_t);
 
-/* One column: libraries are faster when they are told. Not with another beta: some
- * of them multiply what should be overwritten. */
-static void gemv(enum heddle_la_type t, char trans, const void *alpha,
-                 struct la_block a, const void *x, const void *beta, void *y)
+/* One column: gemm would first copy all of A. Some libraries multiply y by beta
+ * even when that is 0. */
+static void one_column(enum heddle_la_type t, char ta, const void *alpha,
+                       struct la_block a, struct la_block b, const void *beta,
+                       struct la_block c)
 {
-    INT(m, a.m);
-    INT(n, a.n);
+    INT(m, ta == 'N' ? c.m : a.m);
+    INT(n, ta == 'N' ? a.n : c.m);
     LD(lda, a);
     const int step = 1;
 
+    if (memcmp(beta, heddle_la_zero(t), la_bytes(t)) == 0)
+        memset(c.a, 0, c.m * la_bytes(t));
     heddle_blas_enter();
     CALL(gemv, gemv_fn, t)
-    (&trans, &m, &n, alpha, a.a, &lda, x, &step, beta, y, &step, 1);
+    (&ta, &m, &n, alpha, a.a, &lda, b.a, &step, beta, c.a, &step, 1);
     heddle_blas_leave();
 }
 
@@ -296,8 +299,8 @@ void heddle_blas_gemm(enum heddle_la_type t, char ta, char tb,
 
     if (m == 0 || n == 0)
         return;
-    if (n == 1 && tb == 'N' && is_one(t, beta)) {
-        gemv(t, ta, alpha, a, b.a, beta, c.a);
+    if (n == 1 && tb == 'N' && k > 0) {
+        one_column(t, ta, alpha, a, b, beta, c);
         return;
     }
     heddle_blas_enter();

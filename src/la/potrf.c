@@ -179,7 +179,8 @@ static const heddle_kernel kernel_panel = {
     .variants = {{.device = HEDDLE_DEV_CPU, .run = run_panel},
                  {.device = HEDDLE_DEV_CUDA,
                   .run = cuda_panel,
-                  .scratch_bytes = LA_GPU_SCRATCH}},
+                  .scratch_bytes = LA_GPU_SCRATCH,
+                  .is_urgent = 1}},
     .cost = cost_panel};
 
 static const heddle_kernel kernel_update = {

@@ -23,6 +23,7 @@ struct reader {
     struct heddle_plat_text *t;
     struct heddle_plat *p;
     unsigned nworkers;
+    unsigned version;
     unsigned host_line, overhead_line, name_line;
     unsigned cls_line[HEDDLE_PLAT_MAX_CLASSES];
     unsigned node_line[HEDDLE_PLAT_MAX_NODES];
@@ -345,17 +346,26 @@ static heddle_status take_who(struct reader *r, const char *word, unsigned *who)
     return HEDDLE_OK;
 }
 
+/* `time` and, from version 2 on, `share`. */
 static heddle_status line_time(struct reader *r)
 {
     char **w = r->t->word;
+    const bool is_share = strcmp(w[0], "share") == 0;
     struct key us = {"the time", NULL};
     uint64_t bytes;
     double v = 0;
     unsigned who;
     heddle_status st;
 
-    HEDDLE_TRY(need_words(r, 5, "time KERNEL WHO BYTES MICROSECONDS"));
+    if (is_share && r->version == 1)
+        return BAD(r, "a share needs heddle-machine 2");
+    HEDDLE_TRY(need_words(r, 5,
+                          is_share ? "share KERNEL WHO BYTES MICROSECONDS"
+                                   : "time KERNEL WHO BYTES MICROSECONDS"));
     HEDDLE_TRY(take_who(r, w[2], &who));
+    if (is_share)
+        who = HEDDLE_PLAT_WHO_SHARE(who);
+    r->p->has_shares = r->p->has_shares || is_share;
     if (heddle_parse_size(w[3], 0, &bytes) != HEDDLE_OK)
         return BAD(r, "%s is no size", w[3]);
     us.value = w[4];
@@ -363,8 +373,8 @@ static heddle_status line_time(struct reader *r)
     st = heddle_plat_table_add(r->p->table, w[1], who, (double)bytes, v * 1e3,
                                false);
     if (st == HEDDLE_ESTATE)
-        return BAD(r, "the time of %s on %s for %s bytes is given twice", w[1],
-                   w[2], w[3]);
+        return BAD(r, "the %s of %s on %s for %s bytes is given twice", w[0],
+                   w[1], w[2], w[3]);
     return st;
 }
 
@@ -414,16 +424,26 @@ static heddle_status line_fault(struct reader *r)
 
 static heddle_status line_overhead(struct reader *r)
 {
-    struct key key[] = {{"submit_us", NULL}, {"task_us", NULL}};
+    struct heddle_plat *p = r->p;
+    struct key key[] = {{"submit_us", NULL},
+                        {"task_us", NULL},
+                        {"wake_us", NULL},
+                        {"drive_us", NULL},
+                        {"notice_us", NULL}};
+    double *const out[] = {&p->submit_ns, &p->task_ns, &p->wake_ns,
+                           &p->drive_ns, &p->notice_ns};
 
+    _Static_assert(ARRAY(key) == ARRAY(out), "a key has no place");
     if (r->overhead_line != 0)
         return BAD(r, "the overheads were given in line %u", r->overhead_line);
     r->overhead_line = r->t->line;
-    HEDDLE_TRY(take_keys(r, 1, key, ARRAY(key)));
-    HEDDLE_TRY(take_number(r, &key[0], true, &r->p->submit_ns));
-    HEDDLE_TRY(take_number(r, &key[1], true, &r->p->task_ns));
-    r->p->submit_ns *= 1e3;
-    r->p->task_ns *= 1e3;
+    HEDDLE_TRY(take_keys(r, 1, key, r->version == 1 ? 2 : ARRAY(key)));
+    for (size_t i = 0; i < ARRAY(key); i++) {
+        HEDDLE_TRY(take_number(r, &key[i], true, out[i]));
+        *out[i] *= 1e3;
+    }
+    /* Version 1 had submit_us as a fact that nobody pays for. */
+    p->charges = r->version > 1;
     return HEDDLE_OK;
 }
 
@@ -448,7 +468,7 @@ static const struct {
     {"class", 1, line_class}, {"link", 1, line_link},
     {"duplex", 1, line_link}, {"time", 2, line_time},
     {"rate", 2, line_rate},   {"fault", 2, line_fault},
-    {"alias", 3, line_alias},
+    {"share", 2, line_time},  {"alias", 3, line_alias},
 };
 
 static heddle_status read_line(struct reader *r, unsigned turn)
@@ -466,13 +486,14 @@ static heddle_status read_head(struct reader *r)
 
     if (st == HEDDLE_AGAIN)
         return BAD(r, "the file is empty: it should begin with "
-                      "heddle-machine 1");
+                      "heddle-machine 1 or 2");
     HEDDLE_TRY(st);
     if (strcmp(r->t->word[0], "heddle-machine") != 0 || r->t->nwords != 2)
-        return BAD(r, "the first line should be heddle-machine 1");
-    if (strcmp(r->t->word[1], "1") != 0)
-        return BAD(r, "version %.64s is not known here, only 1 is",
+        return BAD(r, "the first line should be heddle-machine 1 or 2");
+    if (strcmp(r->t->word[1], "1") != 0 && strcmp(r->t->word[1], "2") != 0)
+        return BAD(r, "version %.64s is not known here, only 1 and 2 are",
                    r->t->word[1]);
+    r->version = r->t->word[1][0] == '1' ? 1 : 2;
     return HEDDLE_OK;
 }
 

@@ -197,7 +197,15 @@ static const struct {
     {"# nothing\n\n", ":2: ", "empty"},
     {"machine 1\n", ":1: ", "first line"},
     {"heddle-machine\n", ":1: ", "first line"},
-    {"heddle-machine 2\n", ":1: ", "version 2"},
+    {HEAD CPU "share k c 8 1\n", ":3: ", "heddle-machine 2"},
+    {"heddle-machine 2\n" CPU "share k c 8\n", ":3: ", "share KERNEL"},
+    {"heddle-machine 2\n" CPU "share k c 8 1\nshare k c 8 2\n",
+     ":4: ", "the share of k"},
+    {"heddle-machine 3\n", ":1: ", "version 3"},
+    {"heddle-machine 12\n", ":1: ", "version 12"},
+    {HEAD CPU "overhead wake_us 1\n", ":3: ", "wake_us"},
+    {"heddle-machine 2\n" CPU "overhead wake_us -1\n", ":3: ", "wake_us -1"},
+    {"heddle-machine 2\n" CPU "overhead nap_us 1\n", ":3: ", "nap_us"},
     {HEAD, ": ", "no class"},
     {HEAD "klass c\n", ":2: ", "klass"},
     {HEAD "class\n", ":2: ", "name"},
@@ -490,6 +498,38 @@ TEST(no_memory)
     tmp_fini(&tmp);
 }
 
+/* What version 2 has more, as a program sees it, an older one included. */
+TEST(overheads)
+{
+    static const char text[] =
+        "heddle-machine 2\nclass cpu kind cpu workers 2\n"
+        "overhead notice_us 5 drive_us 4 wake_us 3 task_us 2 submit_us 1\n";
+    struct heddle_machine_counts n = {.size = sizeof(n)};
+    const size_t first = offsetof(struct heddle_machine_counts, wake_ns);
+    heddle_machine *m = NULL;
+    struct tmp tmp;
+    char why[256];
+
+    tmp_init(&tmp);
+    tmp_write(&tmp, "x.machine", text, strlen(text));
+    CHECK_OK(heddle_machine_open(tmp.path, &m, why, sizeof(why)));
+    CHECK_OK(heddle_machine_describe(m, &n));
+    CHECK_NEAR(n.submit_ns, 1000, 1e-9);
+    CHECK_NEAR(n.task_ns, 2000, 1e-9);
+    CHECK_NEAR(n.wake_ns, 3000, 1e-9);
+    CHECK_NEAR(n.drive_ns, 4000, 1e-9);
+    CHECK_NEAR(n.notice_ns, 5000, 1e-9);
+    n = (struct heddle_machine_counts){.size = first, .wake_ns = -1};
+    CHECK_OK(heddle_machine_describe(m, &n));
+    CHECK_EQ(n.size, first);
+    CHECK_NEAR(n.task_ns, 2000, 1e-9);
+    CHECK_NEAR(n.wake_ns, -1, 0);
+    n.size = first - 1;
+    CHECK_STATUS(heddle_machine_describe(m, &n), HEDDLE_EINVAL);
+    heddle_machine_close(m);
+    tmp_fini(&tmp);
+}
+
 TEST(public_view)
 {
     struct heddle_machine_counts n = {.size = sizeof(n)};
@@ -575,4 +615,4 @@ TEST(examples)
 }
 
 TEST_MAIN(says_it_all, faults_by_words, every_error, counts, strange_files,
-          damage, no_memory, public_view, examples)
+          damage, no_memory, overheads, public_view, examples)

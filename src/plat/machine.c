@@ -68,7 +68,8 @@ heddle_status heddle_machine_describe(const heddle_machine *m,
 {
     struct heddle_machine_counts c = {0};
 
-    HEDDLE_CHECK(m != NULL && out != NULL && out->size >= sizeof(c));
+    HEDDLE_CHECK(m != NULL && out != NULL &&
+                 out->size >= offsetof(struct heddle_machine_counts, wake_ns));
     c.classes = m->p->ncls;
     c.types = m->p->ntypes;
     for (unsigned i = 0; i < m->p->ncls; i++)
@@ -79,6 +80,9 @@ heddle_status heddle_machine_describe(const heddle_machine *m,
     c.faults = m->p->nfaults;
     c.submit_ns = m->p->submit_ns;
     c.task_ns = m->p->task_ns;
+    c.wake_ns = m->p->wake_ns;
+    c.drive_ns = m->p->drive_ns;
+    c.notice_ns = m->p->notice_ns;
     memcpy(c.name, m->p->name, sizeof(m->p->name));
     HAND_OUT(out, c);
     return HEDDLE_OK;

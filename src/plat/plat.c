@@ -113,6 +113,18 @@ double heddle_plat_time(const struct heddle_plat *p, const char *kernel,
     return ns + c->launch_ns;
 }
 
+double heddle_plat_share(const struct heddle_plat *p, const char *kernel,
+                         unsigned cls, double bytes)
+{
+    unsigned who[2];
+
+    if (!p->has_shares || cls >= p->ncls || !(bytes >= 0))
+        return (double)NAN;
+    who[0] = HEDDLE_PLAT_WHO_SHARE(HEDDLE_PLAT_WHO_TYPE(p->cls[cls].type));
+    who[1] = HEDDLE_PLAT_WHO_SHARE(HEDDLE_PLAT_WHO_KIND(p->cls[cls].kind));
+    return heddle_plat_table_time(p->table, kernel, who, 2, bytes, 0);
+}
+
 int heddle_plat_find_link(const struct heddle_plat *p, unsigned from,
                           unsigned to)
 {

@@ -91,8 +91,16 @@ struct heddle_plat {
     unsigned nbuses;
     struct heddle_fault *fault;
     unsigned nfaults;
-    double submit_ns; /* cost of one submission, on the submitter's clock */
-    double task_ns;   /* runtime overhead per task on its worker */
+    /* What the runtime itself costs. */
+    bool charges;     /* submit_ns too: not in files of version 1 */
+    double submit_ns; /* one submission, on the submitter's clock */
+    double task_ns;   /* per task on its worker */
+    double wake_ns;   /* until a core that sleeps begins a task */
+    double
+        drive_ns; /* per task of a device, on the one thread that drives all */
+    double notice_ns; /* from its end there until others know */
+    bool
+        has_shares; /* some kernels share their device, see heddle_plat_share() */
     struct heddle_plat_table *table;
 };
 
@@ -122,6 +130,11 @@ HEDDLE_MUST_USE heddle_status heddle_plat_add_fault(struct heddle_plat *p,
  * is included. Cheap enough to be called once per kernel and shape; keep it. */
 double heddle_plat_time(const struct heddle_plat *p, const char *kernel,
                         unsigned cls, double bytes, double flops);
+
+/* ns that one of many runs of `kernel` at once on all workers of the class adds to
+ * the time of all: its share of the device. NAN: it runs as if it were alone. */
+double heddle_plat_share(const struct heddle_plat *p, const char *kernel,
+                         unsigned cls, double bytes);
 
 /* The link from one node straight to another, or -1. */
 int heddle_plat_find_link(const struct heddle_plat *p, unsigned from,

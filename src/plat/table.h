@@ -18,6 +18,9 @@ struct heddle_plat_table;
 #define HEDDLE_PLAT_WHO_TYPE(type) ((unsigned)(type))
 #define HEDDLE_PLAT_WHO_KIND(kind) (1u << 16 | (unsigned)(kind))
 
+/* The same for what a kernel takes of a device that others use as well. */
+#define HEDDLE_PLAT_WHO_SHARE(who) (1u << 20 | (who))
+
 HEDDLE_MUST_USE heddle_status heddle_plat_table_create(
     const struct heddle_allocator *a, struct heddle_plat_table **table_out);
 void heddle_plat_table_destroy(struct heddle_plat_table *t);

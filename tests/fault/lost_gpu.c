@@ -35,7 +35,7 @@ static heddle_status twice_core(struct heddle_exec *x)
 static heddle_status put(struct heddle_exec *x, const char *entry,
                          const struct heddle_cuda_arg *args, unsigned nargs)
 {
-    const struct heddle_cuda_shape shape = {{1}, {N}, 0};
+    const struct heddle_cuda_shape shape = {.grid = {1}, .block = {N}};
     void *kernel = NULL;
     heddle_status st = heddle_cuda_kernel(x, cuda_test_ptx, 0, entry, &kernel);
 

@@ -460,8 +460,13 @@ static void live_machine(const struct prog *p, struct heddle_ctx_opts *o,
     FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
 
     CHECK(f != NULL);
-    fprintf(f, "heddle-machine 1\nclass cpu kind cpu workers %u gflops 1\n",
+    fprintf(f, "heddle-machine 2\nclass cpu kind cpu workers %u gflops 1\n",
             1 + (unsigned)(r >> 8) % 4);
+    if ((r >> 40) % 2 == 0)
+        fprintf(f,
+                "overhead submit_us %g wake_us %u drive_us %u notice_us %u\n",
+                (double)((r >> 41) % 8) / 4, (unsigned)(r >> 44) % 4,
+                (unsigned)(r >> 46) % 4, (unsigned)(r >> 48) % 4);
     for (unsigned i = 0; i < ngpus; i++) {
         fprintf(f, "node m%u kind device\n", i);
         fprintf(f, "class g%u kind cuda workers %u node m%u gflops 2\n", i,

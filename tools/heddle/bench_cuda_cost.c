@@ -6,6 +6,9 @@
  *            the GPU alone, with their data there: the time of a batch by the
  *            number of its tasks, times the number of workers. The first batch
  *            brings the data, later ones count; the fastest is the cost.
+ * Alone      chains on the GPU: each task updates what the one before it did. The
+ *            factorisation of a tile begins with a tile as it was, so there the
+ *            time of a chain of these is subtracted.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -14,7 +17,7 @@
 #include "bench_cuda_work.h"
 #include "tile.h"
 
-enum { BATCHES = 4, BATCH_NS = 60000000 };
+enum { BATCHES = 4, BATCH_NS = 60000000, CHAIN = 32, CHAIN_WALKS = 4 };
 
 struct batch {
     struct cuda_bench *b;
@@ -24,6 +27,8 @@ struct batch {
     unsigned kind;
     struct heddle_task_opts opts; /* where */
     size_t n;
+    bool is_chain;       /* all update the first */
+    bool fills, is_fill; /* each begins with fill(); is nothing else */
     heddle_handle **own; /* what each task updates */
     heddle_handle *read[2];
 };
@@ -112,7 +117,7 @@ static heddle_status submit(struct batch *t, size_t i)
 
     for (unsigned r = 0; r < n; r++)
         call.operand[r] = t->read[r];
-    call.operand[n] = t->own[i];
+    call.operand[n] = t->own[t->is_chain ? 0 : i];
     if (t->kind == CHOLESKY_POTRF) {
         st = heddle_handle_vector(t->ctx, NULL, 1, HEDDLE_I32, &info);
         call.operand[1] = info;
@@ -130,8 +135,12 @@ static heddle_status batch_run(struct batch *t, double *ns_out)
     heddle_status st = fill_all(t), waited;
     uint64_t start = heddle_clock_ns();
 
-    for (size_t i = 0; i < t->n && st == HEDDLE_OK; i++)
-        st = submit(t, i);
+    for (size_t i = 0; i < t->n && st == HEDDLE_OK; i++) {
+        if (t->fills)
+            st = fill(t, t->own[0]);
+        if (st == HEDDLE_OK && !t->is_fill)
+            st = submit(t, i);
+    }
     waited = heddle_wait(t->ctx);
     *ns_out = cuda_ns_since(start) / (double)t->n;
     return st != HEDDLE_OK ? st : waited;
@@ -159,15 +168,71 @@ static heddle_status measure(struct batch *t, double *ns_out)
 }
 
 static size_t batch_size(const struct cuda_costs *costs, unsigned kind,
-                         unsigned type)
+                         unsigned type, unsigned walks)
 {
     if (type == WORK_CORE)
-        return (is_walk(kind) ? 4u : 1u) * costs->nworkers;
+        return (is_walk(kind) ? walks : 1u) * costs->nworkers;
     return is_walk(kind) || kind == CHOLESKY_POTRF ? 8 : 48;
 }
 
+/* What `kind` is run with; tile[] is room for its kernel. */
+static struct batch batch_of(struct cuda_bench *b, heddle_ctx *ctx, uint32_t nb,
+                             unsigned kind, enum heddle_device device,
+                             const heddle_kernel *tile)
+{
+    return (struct batch){.b = b,
+                          .ctx = ctx,
+                          .kernel = kind < CHOLESKY_NKINDS ? &tile[kind]
+                                    : kind == WORK_NORM    ? &bench_kernel_norm
+                                                           : &bench_kernel_walk,
+                          .nb = nb,
+                          .kind = kind,
+                          .opts = {.size = sizeof(struct heddle_task_opts),
+                                   .devices = 1u << device}};
+}
+
+/* Not less than half: the rest is noise. */
+static double without(double ns, double single_ns, size_t n)
+{
+    return fmax(ns - single_ns / (double)n, ns / 2);
+}
+
+int work_alone(struct cuda_bench *b, heddle_ctx *ctx, double single_ns,
+               struct cuda_costs *costs)
+{
+    const struct heddle_tile_ops *ops = heddle_tile_table[0];
+    struct heddle_class_info gpu = {.size = sizeof(gpu)};
+    heddle_kernel tile[CHOLESKY_NKINDS];
+    heddle_status st = heddle_ctx_get_class(ctx, 1, &gpu);
+
+    costs->nstreams = gpu.nworkers;
+    cholesky_kernels(tile, ops, costs->nb);
+    for (unsigned k = 0; k < WORK_NKINDS && st == HEDDLE_OK; k++) {
+        struct batch t = batch_of(b, ctx, costs->nb, k, HEDDLE_DEV_CUDA, tile);
+        double fills = 0;
+
+        t.n = is_walk(k) ? CHAIN_WALKS : CHAIN;
+        t.is_chain = true;
+        t.fills = k == CHOLESKY_POTRF;
+        st = measure(&t, &costs->alone[k]);
+        if (st == HEDDLE_OK && t.fills) {
+            t.is_fill = true;
+            st = measure(&t, &fills);
+        } else if (st == HEDDLE_OK) {
+            costs->alone[k] = without(costs->alone[k], single_ns, t.n);
+        }
+        costs->ns[k][WORK_GPU] = without(costs->ns[k][WORK_GPU], single_ns,
+                                         batch_size(costs, k, WORK_GPU, 1));
+        /* Alone it cannot take less than when others have parts of the GPU. */
+        costs->alone[k] = fmax(costs->alone[k] - fills, costs->ns[k][WORK_GPU]);
+    }
+    return st == HEDDLE_OK
+               ? 0
+               : cuda_fail(b, "the costs of tasks cannot be measured", ctx, st);
+}
+
 int work_measure(struct cuda_bench *b, heddle_ctx *ctx, uint32_t nb,
-                 struct cuda_costs *costs)
+                 unsigned walks, struct cuda_costs *costs)
 {
     static const enum heddle_device devices[WORK_NTYPES] = {HEDDLE_DEV_CPU,
                                                             HEDDLE_DEV_CUDA};
@@ -182,17 +247,9 @@ int work_measure(struct cuda_bench *b, heddle_ctx *ctx, uint32_t nb,
     cholesky_kernels(tile, ops, nb);
     for (unsigned k = 0; k < WORK_NKINDS && st == HEDDLE_OK; k++)
         for (unsigned type = 0; type < WORK_NTYPES && st == HEDDLE_OK; type++) {
-            struct batch t = {.b = b,
-                              .ctx = ctx,
-                              .kernel = k < CHOLESKY_NKINDS ? &tile[k]
-                                        : k == WORK_NORM    ? &bench_kernel_norm
-                                                         : &bench_kernel_walk,
-                              .nb = nb,
-                              .kind = k,
-                              .opts = {.size = sizeof(t.opts),
-                                       .devices = 1u << devices[type]},
-                              .n = batch_size(costs, k, type)};
+            struct batch t = batch_of(b, ctx, nb, k, devices[type], tile);
 
+            t.n = batch_size(costs, k, type, walks);
             st = measure(&t, &costs->ns[k][type]);
             if (type == WORK_CORE)
                 costs->ns[k][type] *= costs->nworkers;

@@ -7,8 +7,12 @@
  *            bound knows of no transfers. One run before the rounds lets the
  *            models of the context learn.
  * simulate   a machine file with those costs, with the rates of pinned copies and
- *            with what a submission costs; programs of several sizes run for real
- *            and on it, with the same scheduler. The error is of the makespan.
+ *            with what the runtime costs: a submission, waking a core, a launch by
+ *            the driver thread, seeing its end. Programs of several sizes run for
+ *            real and on it, with the same scheduler. The streams of the GPU are
+ *            workers that share it: a task alone takes as long as in a chain, and
+ *            many at once as long as in a batch. The error is of the makespan; two
+ *            simpler machines are simulated for comparison, see enum model.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -16,8 +20,13 @@
 #include <unistd.h>
 
 #include "bench_cuda_work.h"
+#include "overhead.h"
 
-enum { REAL_RUNS = 3 };
+enum {
+    REAL_RUNS = 3,
+    SUBMIT_TILES = 8,
+    SUBMIT_TASKS = 200 /* per core: less than the window */
+};
 
 static struct heddle_ctx_opts mixed_opts(struct cuda_bench *b)
 {
@@ -94,7 +103,7 @@ static int mixed_work(struct cuda_bench *b, heddle_ctx *ctx)
     struct cuda_costs costs;
     struct cuda_work w = {0};
     heddle_status st;
-    int rc = work_measure(b, ctx, nb, &costs);
+    int rc = work_measure(b, ctx, nb, 4, &costs);
 
     if (rc != 0)
         return rc;
@@ -134,9 +143,9 @@ struct link {
 struct simulating {
     struct cuda_bench *b;
     heddle_ctx *ctx;
-    struct cuda_costs costs;
+    struct cuda_costs costs, rough; /* rough: as batches have them */
     struct link link;
-    double submit_ns;
+    struct overhead overhead;
     char file[4200];
     struct cuda_case all;
 };
@@ -186,59 +195,84 @@ static int measure_link(struct cuda_bench *b, struct link *l)
     return 0;
 }
 
-/* What submitting costs the thread that does it: tasks of no length. */
+/* What submitting costs the thread that does it: the tasks of a program like
+ * those that follow, fewer than the window holds. */
 static heddle_status measure_submit(struct simulating *s)
 {
-    enum { N = 2000, RESULTS = 64 };
-    const struct heddle_task_opts o = {.size = sizeof(o),
-                                       .devices = 1u << HEDDLE_DEV_CPU};
-    const struct bench_walk none = {0};
-    heddle_handle **h = calloc(RESULTS, sizeof(heddle_handle *));
-    heddle_status st = h == NULL ? HEDDLE_ENOMEM : HEDDLE_OK, waited;
-    uint64_t start;
+    const size_t most = (size_t)SUBMIT_TASKS * s->costs.nworkers;
+    const size_t tiles = cholesky_ntasks(SUBMIT_TILES);
+    size_t walks = work_balanced(&s->costs, SUBMIT_TILES);
+    double v[REAL_RUNS + 1] = {0}, ignored;
+    struct cuda_work w = {0};
+    heddle_status st;
 
-    for (unsigned i = 0; i < RESULTS && st == HEDDLE_OK; i++)
-        st = heddle_handle_vector(s->ctx, NULL, WORK_WORDS, HEDDLE_I32, &h[i]);
-    start = heddle_clock_ns();
-    for (unsigned i = 0; i < N && st == HEDDLE_OK; i++)
-        st = heddle_submit(s->ctx, &bench_kernel_walk,
-                           &(struct heddle_call){
-                               .operand = {h[i % (RESULTS / 2)],
-                                           h[RESULTS / 2 + i % (RESULTS / 2)]},
-                               .arg = &none,
-                               .arg_bytes = sizeof(none),
-                               .opts = &o});
-    s->submit_ns = cuda_ns_since(start) / N;
-    waited = heddle_wait(s->ctx);
-    cuda_drop(h, RESULTS);
-    return st != HEDDLE_OK ? st : waited;
+    if (walks + 2 * tiles > most)
+        walks = most > 2 * tiles ? most - 2 * tiles : 0;
+    st = work_make(&w, s->b, SUBMIT_TILES, s->costs.nb, walks);
+    if (st == HEDDLE_OK)
+        st = work_open(&w, s->ctx);
+    for (unsigned i = 0; i < REAL_RUNS + 1 && st == HEDDLE_OK; i++) {
+        st = work_reset(&w);
+        if (st == HEDDLE_OK)
+            st = work_run(&w, &ignored);
+        v[i] = w.submit_ns / (double)w.g.ntasks;
+    }
+    s->overhead.submit_ns = bench_stat(v + 1, REAL_RUNS).median;
+    work_close(&w);
+    work_free(&w);
+    return st;
 }
 
-static heddle_status write_machine(const struct simulating *s)
+/* Waking first: the submissions of this program replace those of overhead.c. */
+static heddle_status measure_overhead(struct simulating *s)
 {
-    static const char *const who[WORK_NTYPES] = {"cpu", "cuda0"};
-    const struct cuda_costs *k = &s->costs;
+    heddle_status st = overhead_measure(s->ctx, &s->overhead);
+
+    if (st == HEDDLE_OK)
+        st = measure_submit(s);
+    return st == HEDDLE_OK
+               ? overhead_drive(s->ctx, &bench_kernel_empty_rw, &s->overhead)
+               : st;
+}
+
+/* FREE: a runtime that costs nothing and a GPU that runs one task after the other,
+ * each as fast as in a batch, with what the runtime costs in it. SERIAL: that GPU, and what the runtime costs. SHARED:
+ * and the GPU's streams. */
+enum model { FREE, SERIAL, SHARED, NMODELS };
+
+static heddle_status write_machine(const struct simulating *s, enum model m)
+{
+    const struct cuda_costs *k = m == FREE ? &s->rough : &s->costs;
     FILE *f = fopen(s->file, "w");
     bool is_ok = f != NULL;
 
     if (!is_ok)
         return HEDDLE_EIO;
     fprintf(f,
-            "heddle-machine 1\n"
+            "heddle-machine 2\n"
             "node cuda0\n"
             "class cpu kind cpu workers %u\n"
-            "class cuda0 kind cuda workers 1 node cuda0\n"
+            "class cuda0 kind cuda workers %u node cuda0\n"
             "link host cuda0 gbytes %.6f latency_us %.6f\n"
             "link cuda0 host gbytes %.6f latency_us %.6f\n"
-            "overhead submit_us %.6f\n"
             "time fill cuda %zu 1\n",
-            k->nworkers, s->link.in_rate, s->link.latency_ns / 1e3,
-            s->link.out_rate, s->link.latency_ns / 1e3, s->submit_ns / 1e3,
-            (size_t)k->nb * k->nb * sizeof(double));
-    for (unsigned i = 0; i < WORK_NKINDS; i++)
-        for (unsigned t = 0; t < WORK_NTYPES; t++)
-            fprintf(f, "time %s %s %zu %.6f\n", work_kernel_name(i), who[t],
-                    work_bytes(k->nb, i), k->ns[i][t] / 1e3);
+            k->nworkers, m == SHARED ? k->nstreams : 1, s->link.in_rate,
+            s->link.latency_ns / 1e3, s->link.out_rate,
+            s->link.latency_ns / 1e3, (size_t)k->nb * k->nb * sizeof(double));
+    if (m != FREE)
+        overhead_write(f, &s->overhead);
+    for (unsigned i = 0; i < WORK_NKINDS; i++) {
+        const char *name = work_kernel_name(i);
+        const size_t bytes = work_bytes(k->nb, i);
+
+        fprintf(f, "time %s cpu %zu %.6f\n", name, bytes,
+                k->ns[i][WORK_CORE] / 1e3);
+        fprintf(f, "time %s cuda0 %zu %.6f\n", name, bytes,
+                (m == SHARED ? k->alone[i] : k->ns[i][WORK_GPU]) / 1e3);
+        if (m == SHARED)
+            fprintf(f, "share %s cuda0 %zu %.6f\n", name, bytes,
+                    k->ns[i][WORK_GPU] / 1e3);
+    }
     is_ok = ferror(f) == 0;
     return fclose(f) == 0 && is_ok ? HEDDLE_OK : HEDDLE_EIO;
 }
@@ -260,24 +294,28 @@ static heddle_status real_runs(struct cuda_work *w, double *ns_out)
 }
 
 static heddle_status virtual_run(struct simulating *s, struct cuda_work *w,
-                                 double *ns_out)
+                                 enum model m, double *ns_out,
+                                 uint64_t *copied_out)
 {
     struct heddle_ctx_opts o = mixed_opts(s->b);
     heddle_ctx *ctx = NULL;
-    heddle_status st, closed;
+    heddle_status st = write_machine(s, m), closed;
 
     o.nworkers = 0; /* as the machine says */
     o.devices = NULL;
     o.machine = s->file;
     o.models = HEDDLE_DEFAULT;
     w->is_virtual = true;
-    st = heddle_ctx_create(&o, &ctx);
+    if (st == HEDDLE_OK)
+        st = heddle_ctx_create(&o, &ctx);
     if (st == HEDDLE_OK)
         st = work_open(w, ctx);
     if (st == HEDDLE_OK)
         st = work_reset(w);
     if (st == HEDDLE_OK)
         st = work_run(w, ns_out);
+    if (st == HEDDLE_OK)
+        *copied_out = copied_bytes(ctx);
     work_close(w);
     closed = heddle_ctx_destroy(ctx);
     return st == HEDDLE_OK ? closed : st;
@@ -290,7 +328,8 @@ static int simulate_point(struct simulating *s, uint32_t nt, bool has_walks)
         .part = "simulate", .unit = "ms simulated", .raw_name = "real", .n = 1};
     const size_t walks = has_walks ? work_balanced(&s->costs, nt) : 0;
     const size_t at = s->all.n;
-    double real = 0, simulated = 0;
+    double real = 0, ns[NMODELS] = {0}, submit;
+    uint64_t copied[2] = {copied_bytes(s->ctx), 0};
     struct cuda_work w = {0};
     char name[64];
     heddle_status st = work_make(&w, b, nt, s->costs.nb, walks);
@@ -299,20 +338,28 @@ static int simulate_point(struct simulating *s, uint32_t nt, bool has_walks)
         st = work_open(&w, s->ctx);
     if (st == HEDDLE_OK)
         st = real_runs(&w, &real);
+    submit = w.submit_ns;
+    copied[0] = (copied_bytes(s->ctx) - copied[0]) / (REAL_RUNS + 1);
     work_close(&w);
-    if (st == HEDDLE_OK)
-        st = virtual_run(s, &w, &simulated);
+    for (enum model m = FREE; m < NMODELS && st == HEDDLE_OK; m++)
+        st = virtual_run(s, &w, m, &ns[m], &copied[1]);
     snprintf(name, sizeof(name), "%u tiles of %u%s", nt, s->costs.nb,
              has_walks ? ", walks" : "");
     k.name = name;
-    k.heddle[0] = simulated / 1e6;
+    k.heddle[0] = ns[SHARED] / 1e6;
     k.raw[0] = real / 1e6;
     cuda_fact(&k, "tasks", (double)w.g.ntasks);
-    cuda_fact(&k, "error", fabs(simulated - real) / real);
+    cuda_fact(&k, "error", fabs(ns[SHARED] - real) / real);
+    cuda_fact(&k, "error_serial", fabs(ns[SERIAL] - real) / real);
+    cuda_fact(&k, "error_free", fabs(ns[FREE] - real) / real);
+    cuda_fact(&k, "submit_ms", submit / 1e6);
+    cuda_fact(&k, "simulated_submit_ms", w.submit_ns / 1e6);
+    cuda_fact(&k, "copied_mb", (double)copied[0] / 1e6);
+    cuda_fact(&k, "simulated_copied_mb", (double)copied[1] / 1e6);
     work_free(&w);
     if (st != HEDDLE_OK)
         return cuda_fail(b, "the simulation fails", s->ctx, st);
-    s->all.heddle[at] = fabs(simulated - real) / real;
+    s->all.heddle[at] = fabs(ns[SHARED] - real) / real;
     s->all.raw[at] = 1;
     s->all.n++;
     return cuda_report(b, &k);
@@ -322,15 +369,15 @@ static int simulate_order(struct simulating *s, uint32_t nb,
                           const uint32_t *sizes, unsigned n)
 {
     heddle_status st;
-    int rc = work_measure(s->b, s->ctx, nb, &s->costs);
+    int rc = work_measure(s->b, s->ctx, nb, 16, &s->costs);
 
     if (rc != 0)
         return rc;
-    st = measure_submit(s);
-    if (st == HEDDLE_OK)
-        st = write_machine(s);
+    st = measure_overhead(s);
     if (st != HEDDLE_OK)
-        return cuda_fail(s->b, "the machine cannot be described", s->ctx, st);
+        return cuda_fail(s->b, "the runtime cannot be measured", s->ctx, st);
+    s->rough = s->costs;
+    rc = work_alone(s->b, s->ctx, s->overhead.single_ns, &s->costs);
     for (unsigned i = 0; i < n && rc == 0; i++) {
         rc = simulate_point(s, sizes[i], false);
         if (rc == 0)
@@ -361,7 +408,12 @@ static int simulate_all(struct simulating *s)
     cuda_fact(&s->all, "in_gbytes", s->link.in_rate);
     cuda_fact(&s->all, "out_gbytes", s->link.out_rate);
     cuda_fact(&s->all, "latency_us", s->link.latency_ns / 1e3);
-    cuda_fact(&s->all, "submit_us", s->submit_ns / 1e3);
+    cuda_fact(&s->all, "submit_us", s->overhead.submit_ns / 1e3);
+    cuda_fact(&s->all, "wake_us", s->overhead.wake_ns / 1e3);
+    cuda_fact(&s->all, "drive_us", s->overhead.drive_ns / 1e3);
+    cuda_fact(&s->all, "notice_us", s->overhead.notice_ns / 1e3);
+    cuda_fact(&s->all, "potrf_us", s->costs.ns[CHOLESKY_POTRF][WORK_GPU] / 1e3);
+    cuda_fact(&s->all, "potrf_alone_us", s->costs.alone[CHOLESKY_POTRF] / 1e3);
     return rc == 0 ? cuda_report(b, &s->all) : rc;
 }
 

@@ -306,6 +306,7 @@ heddle_status work_run(struct cuda_work *w, double *ns_out)
 
     for (size_t i = 0; i < w->g.ntasks && st == HEDDLE_OK; i++)
         st = submit(w, i);
+    w->submit_ns = now(w) - start;
     waited = heddle_wait(w->ctx);
     *ns_out = now(w) - start;
     return st != HEDDLE_OK ? st : waited;

@@ -31,6 +31,9 @@ struct cuda_costs {
     uint32_t nb;
     double ns[WORK_NKINDS][WORK_NTYPES];
     uint32_t nworkers; /* cores */
+    uint32_t nstreams; /* of the GPU */
+    double
+        alone[WORK_NKINDS]; /* on the GPU, one after the other: work_alone() */
 };
 
 struct cuda_work {
@@ -44,11 +47,20 @@ struct cuda_work {
     bool is_virtual;      /* time: set it before work_open() */
     heddle_handle **data; /* tiles, tables, results of walks, sums */
     heddle_handle **info; /* of potrf */
+    double submit_ns;     /* of the latest run: until all was submitted */
 };
 
-/* Measures on ctx (bench_cuda_cost.c). 0, or the exit status after a sentence. */
+/* Measures on ctx (bench_cuda_cost.c), `walks` of each length on each core. The
+ * more, the less of what the runtime costs is in it. 0, or the exit status after a
+ * sentence. */
 int work_measure(struct cuda_bench *b, heddle_ctx *ctx, uint32_t nb,
-                 struct cuda_costs *costs);
+                 unsigned walks, struct cuda_costs *costs);
+
+/* The same for tasks that have the GPU for themselves; after work_measure().
+ * single_ns, what an empty task takes from its submission to the end of the wait, is
+ * in each batch once: it is taken out of these costs and of those of batches. */
+int work_alone(struct cuda_bench *b, heddle_ctx *ctx, double single_ns,
+               struct cuda_costs *costs);
 
 /* The tasks; `walks` of them are walks. HEDDLE_ENOMEM. Free it in every case. */
 heddle_status work_make(struct cuda_work *w, struct cuda_bench *b, uint32_t nt,

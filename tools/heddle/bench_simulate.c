@@ -6,7 +6,8 @@
  * Accuracy   the demo's factorisation runs on the cores, with a log. A machine
  *            file with as many cores and the median time of each kernel is
  *            written, and the same graph with the same scheduler runs on it in
- *            virtual time. Real time is the median over repetitions; so are the
+ *            virtual time. What submissions and waking a core cost is measured
+ *            just before (overhead.h) and written, too. Real time is the median over repetitions; so are the
  *            times of the kernels, over the tasks of all repetitions.
  * Noise      a task that was preempted makes the run longer, but not the median
  *            task. So two more numbers go with each point: the share of the
@@ -25,6 +26,7 @@
 #include "bench.h"
 #include "demo.h"
 #include "heddle/trace.h"
+#include "overhead.h"
 #include "sim_graph.h"
 
 enum { MAX_POINTS = 32, MAX_REPS = 101 };
@@ -36,6 +38,7 @@ struct simulate {
     uint64_t tiles, reps, workers;
     const struct heddle_tile_ops *ops;
     char dir[4096], log[4200], file[4200];
+    struct overhead overhead;
     double error[MAX_POINTS];
     unsigned npoints;
 };
@@ -110,6 +113,7 @@ struct point {
     double wall[MAX_REPS], share[MAX_REPS];
     double real_ns, simulated_ns;
     double mean_simulated_ns; /* with mean times */
+    double free_simulated_ns; /* with a runtime that costs nothing */
     double cpu_share;
     unsigned nworkers;
     char sched[32];
@@ -172,18 +176,39 @@ static double process_ns(void)
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
+static struct heddle_ctx_opts real_opts(struct simulate *s, struct point *p)
+{
+    return (struct heddle_ctx_opts){.size = sizeof(struct heddle_ctx_opts),
+                                    .nworkers = (unsigned)s->workers,
+                                    .sched = s->policy,
+                                    .devices = "none",
+                                    .log = HEDDLE_OFF,
+                                    .model_dir = "",
+                                    .message = keep_sentence,
+                                    .message_user = p,
+                                    .ignore_env = true};
+}
+
+/* In a context like those of the runs, with the log on. */
+static heddle_status measure_overhead(struct simulate *s, struct point *p)
+{
+    struct heddle_ctx_opts o = real_opts(s, p);
+    heddle_ctx *ctx = NULL;
+    heddle_status st, closed;
+
+    o.log = HEDDLE_ON;
+    o.log_path = s->log;
+    st = heddle_ctx_create(&o, &ctx);
+    if (st == HEDDLE_OK)
+        st = overhead_measure(ctx, &s->overhead);
+    closed = heddle_ctx_destroy(ctx);
+    return st == HEDDLE_OK ? closed : st;
+}
+
 static heddle_status real_once(struct simulate *s, struct point *p,
                                uint64_t rep)
 {
-    struct heddle_ctx_opts o = {.size = sizeof(o),
-                                .nworkers = (unsigned)s->workers,
-                                .sched = s->policy,
-                                .devices = "none",
-                                .log = HEDDLE_OFF,
-                                .model_dir = "",
-                                .message = keep_sentence,
-                                .message_user = p,
-                                .ignore_env = true};
+    struct heddle_ctx_opts o = real_opts(s, p);
     struct heddle_ctx_stats stats = {.size = sizeof(stats)};
     struct demo_factor f = {0};
     double cpu;
@@ -228,8 +253,11 @@ static double mean(const struct samples *s)
     return sum / (double)s->n;
 }
 
+/* What differs between the simulated runs of a point. */
+enum times { MEDIAN, MEAN, FREE };
+
 static heddle_status write_machine(const struct simulate *s, struct point *p,
-                                   bool is_mean)
+                                   enum times times)
 {
     const size_t tile = p->m.nb * p->m.nb * sizeof(double);
     static const unsigned noperands[CHOLESKY_NKINDS] = {1, 2, 2, 3};
@@ -238,13 +266,15 @@ static heddle_status write_machine(const struct simulate *s, struct point *p,
 
     if (!is_ok)
         return HEDDLE_EIO;
-    fprintf(f, "heddle-machine 1\nclass cpu kind cpu workers %u\n",
+    fprintf(f, "heddle-machine 2\nclass cpu kind cpu workers %u\n",
             p->nworkers);
+    if (times != FREE)
+        overhead_write(f, &s->overhead);
     for (enum cholesky_kind k = 0; k < CHOLESKY_NKINDS; k++)
         if (p->kernel[k].n > 0)
             fprintf(f, "time %s cpu %zu %.3f\n", cholesky_name(k),
                     noperands[k] * tile,
-                    (is_mean
+                    (times == MEAN
                          ? mean(&p->kernel[k])
                          : bench_stat(p->kernel[k].v, p->kernel[k].n).median) /
                         1e3);
@@ -254,7 +284,7 @@ static heddle_status write_machine(const struct simulate *s, struct point *p,
 
 /* The demo's own submission: the same kernels, tiles and priorities. */
 static heddle_status simulate_once(const struct simulate *s, struct point *p,
-                                   bool is_mean, double *ns_out)
+                                   enum times times, double *ns_out)
 {
     const struct heddle_ctx_opts o = {.size = sizeof(o),
                                       .sched = p->sched,
@@ -267,7 +297,7 @@ static heddle_status simulate_once(const struct simulate *s, struct point *p,
     struct heddle_ctx_stats stats = {.size = sizeof(stats)};
     struct demo_factor f = {0};
     heddle_ctx *ctx = NULL;
-    heddle_status st = write_machine(s, p, is_mean), closed;
+    heddle_status st = write_machine(s, p, times), closed;
 
     if (st == HEDDLE_OK)
         st = heddle_ctx_create(&o, &ctx);
@@ -281,9 +311,9 @@ static heddle_status simulate_once(const struct simulate *s, struct point *p,
     return st == HEDDLE_OK ? closed : st;
 }
 
-static double mean_error(const struct point *p)
+static double error_of(const struct point *p, double simulated_ns)
 {
-    return fabs(p->mean_simulated_ns - p->real_ns) / p->real_ns;
+    return fabs(simulated_ns - p->real_ns) / p->real_ns;
 }
 
 static int print_point(const struct simulate *s, const struct point *p,
@@ -294,10 +324,11 @@ static int print_point(const struct simulate *s, const struct point *p,
     if (!s->c->json) {
         fprintf(s->c->out,
                 "accuracy  order %5zu, tiles of %4zu: real %9.3f ms, simulated "
-                "%9.3f ms, error %5.2f %% (with means %5.2f %%, share of the "
-                "cores %.2f)\n",
+                "%9.3f ms, error %5.2f %% (with means %5.2f %%, with a free "
+                "runtime %5.2f %%, share of the cores %.2f)\n",
                 p->m.n, p->m.nb, p->real_ns / 1e6, p->simulated_ns / 1e6,
-                100 * error, 100 * mean_error(p), p->cpu_share);
+                100 * error, 100 * error_of(p, p->mean_simulated_ns),
+                100 * error_of(p, p->free_simulated_ns), p->cpu_share);
         return 0;
     }
     heddle_json_init_file(&j, s->c->out);
@@ -312,30 +343,35 @@ static int print_point(const struct simulate *s, const struct point *p,
     heddle_json_key_double(&j, "real_ns", p->real_ns);
     heddle_json_key_double(&j, "simulated_ns", p->simulated_ns);
     heddle_json_key_double(&j, "error", error);
-    heddle_json_key_double(&j, "mean_times_error", mean_error(p));
+    heddle_json_key_double(&j, "mean_times_error",
+                           error_of(p, p->mean_simulated_ns));
+    heddle_json_key_double(&j, "free_runtime_error",
+                           error_of(p, p->free_simulated_ns));
     heddle_json_key_double(&j, "cpu_share", p->cpu_share);
     return bench_json_end(s->c, &j);
 }
 
 static int run_point(struct simulate *s, struct point *p)
 {
-    heddle_status st = HEDDLE_OK;
+    heddle_status st = measure_overhead(s, p);
     struct bench_stat wall;
     double error;
 
     for (uint64_t i = 0; i < s->reps && st == HEDDLE_OK; i++)
         st = real_once(s, p, i);
     if (st == HEDDLE_OK)
-        st = simulate_once(s, p, false, &p->simulated_ns);
+        st = simulate_once(s, p, MEDIAN, &p->simulated_ns);
     if (st == HEDDLE_OK)
-        st = simulate_once(s, p, true, &p->mean_simulated_ns);
+        st = simulate_once(s, p, MEAN, &p->mean_simulated_ns);
+    if (st == HEDDLE_OK)
+        st = simulate_once(s, p, FREE, &p->free_simulated_ns);
     if (st != HEDDLE_OK)
         return cli_fail(s->c, "the run of order %zu failed: %s", p->m.n,
                         p->why[0] != '\0' ? p->why : heddle_status_text(st));
     wall = bench_stat(p->wall, s->reps);
     p->real_ns = wall.median;
     p->cpu_share = bench_stat(p->share, s->reps).median;
-    error = fabs(p->simulated_ns - p->real_ns) / p->real_ns;
+    error = error_of(p, p->simulated_ns);
     s->error[s->npoints++] = error;
     return print_point(s, p, error);
 }
@@ -362,8 +398,10 @@ static int print_median(struct simulate *s)
     if (!s->c->json) {
         fprintf(
             s->c->out,
-            "accuracy  median error %.2f %%, worst %.2f %% over %u points\n",
-            100 * e.median, 100 * e.max, s->npoints);
+            "accuracy  median error %.2f %%, worst %.2f %% over %u points; a "
+            "submission takes %.2f us, waking a core %.1f us\n",
+            100 * e.median, 100 * e.max, s->npoints,
+            s->overhead.submit_ns / 1e3, s->overhead.wake_ns / 1e3);
         return 0;
     }
     heddle_json_init_file(&j, s->c->out);
@@ -372,6 +410,8 @@ static int print_median(struct simulate *s)
     heddle_json_key_uint(&j, "points", s->npoints);
     heddle_json_key_double(&j, "median_error", e.median);
     heddle_json_key_double(&j, "worst_error", e.max);
+    heddle_json_key_double(&j, "submit_us", s->overhead.submit_ns / 1e3);
+    heddle_json_key_double(&j, "wake_us", s->overhead.wake_ns / 1e3);
     return bench_json_end(s->c, &j);
 }
 
@@ -466,6 +506,7 @@ const struct heddle_cmd heddle_bench_simulate = {
         "  --reps     medians over so many runs (default 5)\n"
         "Accuracy: a tile Cholesky runs for real and is then simulated with "
         "the\n"
-        "median times of its kernels; the error is of the makespan.\n",
+        "median times of its kernels and with what submissions and waking a\n"
+        "core cost, measured just before; the error is of the makespan.\n",
     .run = simulate_run,
 };

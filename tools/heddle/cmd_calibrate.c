@@ -13,6 +13,8 @@
  *            does to memory that it sees again. So for GPUs the largest size is
  *            also timed here, one way at a time: in new memory each time, and
  *            again and again in the same.
+ * Overhead   with --overhead instead: what the runtime itself costs, as a line for
+ *            machine files (overhead.h).
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -21,10 +23,12 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "bench_cuda.h"
 #include "cmd.h"
 #include "heddle/heddle.h"
 #include "heddle/opencl.h"
 #include "heddle/perf.h"
+#include "overhead.h"
 
 enum { MIN_BYTES = 4096, MAX_BYTES = 64 << 20, MAX_RATES = 32 };
 
@@ -373,6 +377,62 @@ static int print_nothing(struct calibrate *k)
     return st == HEDDLE_OK ? 0 : cli_output_failed(k->c, st);
 }
 
+/* --- what the runtime costs ---------------------------------------------- */
+
+static bool has_gpu(heddle_ctx *ctx)
+{
+    struct heddle_class_info c = {.size = sizeof(c)};
+
+    for (unsigned i = 1; heddle_ctx_get_class(ctx, i, &c) == HEDDLE_OK; i++)
+        if (strcmp(c.kind, "cuda") == 0)
+            return true;
+    return false;
+}
+
+static int print_overhead(struct calibrate *k, const struct overhead *o)
+{
+    heddle_status st;
+
+    if (!k->c->json) {
+        overhead_write(k->c->out, o);
+        return 0;
+    }
+    heddle_json_init_file(&k->j, k->c->out);
+    heddle_json_object(&k->j);
+    heddle_json_key_str(&k->j, "name", "overhead");
+    heddle_json_key_double(&k->j, "submit_us", o->submit_ns / 1e3);
+    heddle_json_key_double(&k->j, "wake_us", o->wake_ns / 1e3);
+    heddle_json_key_double(&k->j, "drive_us", o->drive_ns / 1e3);
+    heddle_json_key_double(&k->j, "notice_us", o->notice_ns / 1e3);
+    heddle_json_end(&k->j);
+    heddle_json_line(&k->j);
+    st = heddle_json_finish(&k->j);
+    return st == HEDDLE_OK ? 0 : cli_output_failed(k->c, st);
+}
+
+static int calibrate_overhead(struct calibrate *k)
+{
+    const struct heddle_ctx_opts o = {.size = sizeof(o),
+                                      .devices = k->devices,
+                                      .log = HEDDLE_OFF,
+                                      .model_dir = "",
+                                      .message = keep_sentence,
+                                      .message_user = k};
+    struct overhead found = {0};
+    heddle_status st = heddle_ctx_create(&o, &k->ctx), closed;
+
+    if (st != HEDDLE_OK)
+        return fail(k, st);
+    st = overhead_measure(k->ctx, &found);
+    if (st == HEDDLE_OK && has_gpu(k->ctx))
+        st = overhead_drive(k->ctx, &bench_kernel_empty_rw, &found);
+    closed = heddle_ctx_destroy(k->ctx);
+    k->ctx = NULL;
+    if (st != HEDDLE_OK || closed != HEDDLE_OK)
+        return fail(k, st != HEDDLE_OK ? st : closed);
+    return print_overhead(k, &found);
+}
+
 /* --- the command --------------------------------------------------------- */
 
 static int calibrate(struct calibrate *k, const char *dir)
@@ -405,8 +465,10 @@ static int calibrate_run(struct cli *c, int argc, char **argv)
     struct calibrate k = {.c = c, .reps = 5};
     const char *dir = NULL, *machine = getenv("HEDDLE_MACHINE");
     const char *env = getenv("HEDDLE_MODEL_DIR");
+    bool is_overhead = false;
     char cache[4096];
     const struct cli_opt opts[] = {{"--devices", CLI_STRING, &k.devices, 0, 0},
+                                   {"--overhead", CLI_FLAG, &is_overhead, 0, 0},
                                    {"--reps", CLI_UINT, &k.reps, 1, 1000},
                                    {"--dir", CLI_STRING, &dir, 0, 0},
                                    {0}};
@@ -417,6 +479,8 @@ static int calibrate_run(struct cli *c, int argc, char **argv)
     if (machine != NULL && machine[0] != '\0')
         return cli_fail(c, "HEDDLE_MACHINE is set: the links of a described "
                            "machine are in its file");
+    if (is_overhead)
+        return calibrate_overhead(&k);
     heddle_env_cache_dir(cache, sizeof(cache));
     if (dir == NULL)
         dir = env != NULL && env[0] != '\0' ? env : cache;
@@ -430,6 +494,7 @@ const struct heddle_cmd heddle_cmd_calibrate = {
     .help = "measures the links between memories and keeps the result",
     .usage = "heddle calibrate [--devices LIST] [--reps R] [--dir DIR] "
              "[--json]\n"
+             "heddle calibrate --overhead [--devices LIST] [--json]\n"
              "\n"
              "  --devices  as in HEDDLE_DEVICES, as in 'opencl' (default: "
              "those that\n"
@@ -437,6 +502,9 @@ const struct heddle_cmd heddle_cmd_calibrate = {
              "  --reps     copies of each size and direction (default 5)\n"
              "  --dir      folder of the models (default: as 'heddle model "
              "path')\n"
+             "  --overhead prints what the runtime itself costs instead: the "
+             "line\n"
+             "             'overhead' of a machine file\n"
              "  --json     one JSON object per link, and two per GPU\n",
     .run = calibrate_run,
 };

@@ -100,7 +100,7 @@ static void world_sim(struct fuzz_prog *p)
     c->ngpus = fuzz_chance(p, 8) ? 0 : 1 + (unsigned)fuzz_below(p, FUZZ_GPUS);
     c->nnodes = 1 + c->ngpus;
     c->nworkers = 1 + (unsigned)fuzz_below(p, 8);
-    say(&t, "heddle-machine 1\nclass cpu kind cpu workers %u gbytes %g\n",
+    say(&t, "heddle-machine 2\nclass cpu kind cpu workers %u gbytes %g\n",
         c->nworkers, rate(p));
     for (unsigned i = 0; i < c->ngpus; i++) {
         say(&t, "node gpu%u\n", i);
@@ -112,9 +112,15 @@ static void world_sim(struct fuzz_prog *p)
             say(&t, " launch_us %g\n", latency(p));
     }
     world_links(p, &t, c->ngpus);
-    if (fuzz_chance(p, 50))
-        say(&t, "overhead submit_us %g task_us %g\n", latency(p) / 10,
-            latency(p) / 10);
+    if (fuzz_chance(p, 50)) {
+        const double submit = latency(p) / 10, task = latency(p) / 10;
+
+        /* No more draws: what a seed stands for stays the same. */
+        say(&t,
+            "overhead submit_us %g task_us %g wake_us %g drive_us %g "
+            "notice_us %g\n",
+            submit, task, 3 * submit, c->ngpus > 1 ? task : 0, 2 * task);
+    }
 }
 
 /* --- before the program -------------------------------------------------- */

@@ -36,6 +36,9 @@ part 2 mixed
 holds "r[0]['ratio'] > 0.5"
 part 12 simulate
 holds "r[-2]['case'] == 'median error'"
+holds "r[-2]['submit_us'] > 0 and r[-2]['drive_us'] > 0"
+holds "all(x['simulated_submit_ms'] > 0 and x['error_free'] >= 0 and x['error_serial'] >= 0
+    for x in r[:-2])"
 part 3 lost
 holds "all(x['ratio'] == 1 and x['hung'] == 0 for x in r[:2])"
 holds "all(x['recovered'] + x['reported'] > 0 for x in r[:2])"

@@ -45,7 +45,8 @@ json 1 bench simulate --what speed --machine "$m" --tiles 8 --reps 2
 holds "r[0]['tasks_per_second'] > 0"
 json 11 bench simulate --what accuracy --reps 1 --kernels plain
 holds "all(x['real_ns'] > 0 and x['simulated_ns'] > 0 for x in r[:10])"
-holds "r[10]['points'] == 10"
+holds "all(x['free_runtime_error'] >= 0 for x in r[:10])"
+holds "r[10]['points'] == 10 and r[10]['submit_us'] > 0"
 json 2 bench disk --path . --tiles 3 --nb 16,32 --reps 1 --kernels plain
 holds "all(x['right'] and x['share'] > 0 for x in r)"
 
@@ -56,6 +57,15 @@ ok calibrate --devices none
 has 'nothing to calibrate'
 json 1 calibrate --devices none
 holds "r[0]['devices'] == 0"
+json 1 calibrate --overhead --devices none
+holds "r[0]['name'] == 'overhead' and r[0]['submit_us'] > 0"
+holds "r[0]['drive_us'] == 0 and r[0]['notice_us'] == 0"
+# What it prints is a line of a machine file.
+{
+    printf 'heddle-machine 2\nclass cpu kind cpu workers 2 gbytes 1\n'
+    "$heddle" calibrate --overhead --devices none
+} >overhead.machine
+json 1 bench simulate --what speed --machine overhead.machine --tiles 4 --reps 1
 
 # The program gets the machine; its exit status is that of sim.
 ok sim --machine "$m" --policy heft --faults 'lose gpu0 at_ms 1' -- env

@@ -35,7 +35,7 @@ has '^2 runs, 0 hangs, 0 wrong, 0 leaks'
 # A program can be looked at; that is for people, so it goes to stderr.
 "$heddle" bench fuzz --devices sim --seeds 1 --tasks 3 --print >out 2>err ||
     wrong 'bench fuzz --print'
-grep -q '^heddle-machine 1' err || wrong 'no machine in the output of --print'
+grep -q '^heddle-machine 2' err || wrong 'no machine in the output of --print'
 [ "$(grep -c ': task ' err)" -eq 3 ] ||
     wrong 'not three tasks in the output of --print'
 

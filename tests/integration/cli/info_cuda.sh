@@ -38,6 +38,8 @@ json 1 info
 holds "len(r[0]['links']) >= 2 and all(x['bytes_per_s'] > 0 for x in r[0]['links'])"
 ok calibrate --reps 1
 has '^cuda0 .*used again'
+json 1 calibrate --overhead
+holds "r[0]['submit_us'] > 0 and r[0]['drive_us'] > 0 and r[0]['notice_us'] >= 0"
 
 # The demo: right, and every task ran somewhere.
 for size in '1 1' '7 3' '64 64' '129 32' '300 50'; do
