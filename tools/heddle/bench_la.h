@@ -91,7 +91,6 @@ struct la_problem {
     int *ipiv;
     void *work; /* of the peer */
     size_t work_bytes;
-    int iterations; /* of what is refined; -1: it was not */
     unsigned nthreads;
 };
 
@@ -101,7 +100,6 @@ struct la_call {
     heddle_la *la;
     heddle_matrix *x[LA_OPERANDS];
     heddle_matrix *t; /* of QR */
-    int info;         /* of routines that wait */
 };
 
 struct la_operand {
@@ -125,6 +123,7 @@ struct la_row {
     const char *types;
     struct la_operand x[LA_OPERANDS];
     bool is_square; /* m is n */
+    size_t tall;    /* m >= n, and this many times n if nobody says */
     char nrhs;      /* 0: none; '1': one if nobody says; 'n': n of them */
     bool has_pivots, has_tau;
     enum la_gpu_kind gpu;
@@ -149,14 +148,14 @@ extern const struct la_row la_rows[];
 double la_check_potrf(const struct la_problem *p);
 double la_check_getrf(const struct la_problem *p);
 double la_check_geqrf(const struct la_problem *p);
+double la_check_tsqr(const struct la_problem *p);
+double la_check_gels(const struct la_problem *p);
 double la_check_gemm(const struct la_problem *p);
 double la_check_syrk(const struct la_problem *p);
 double la_check_trsm(const struct la_problem *p);
 double la_check_trtri(const struct la_problem *p);
 double la_check_potri(const struct la_problem *p);
-/* The solution is in operand 1; operand 2: la_check_solve_x. */
 double la_check_solve(const struct la_problem *p);
-double la_check_solve_x(const struct la_problem *p);
 
 /* Solves U x = b, U the upper triangle of the first columns of `a`, b its last
  * column; x gets n doubles, or twice as many. */
@@ -185,6 +184,8 @@ double la_peer_peak(const struct la_peer *peer, enum la_type t, size_t n,
 int la_peer_potrf(const struct la_peer *peer, struct la_problem *p);
 int la_peer_getrf(const struct la_peer *peer, struct la_problem *p);
 int la_peer_geqrf(const struct la_peer *peer, struct la_problem *p);
+int la_peer_tsqr(const struct la_peer *peer, struct la_problem *p);
+int la_peer_gels(const struct la_peer *peer, struct la_problem *p);
 int la_peer_gemm(const struct la_peer *peer, struct la_problem *p);
 int la_peer_syrk(const struct la_peer *peer, struct la_problem *p);
 int la_peer_trsm(const struct la_peer *peer, struct la_problem *p);
@@ -192,8 +193,6 @@ int la_peer_trtri(const struct la_peer *peer, struct la_problem *p);
 int la_peer_potri(const struct la_peer *peer, struct la_problem *p);
 int la_peer_posv(const struct la_peer *peer, struct la_problem *p);
 int la_peer_gesv(const struct la_peer *peer, struct la_problem *p);
-int la_peer_posv_mixed(const struct la_peer *peer, struct la_problem *p);
-int la_peer_gesv_mixed(const struct la_peer *peer, struct la_problem *p);
 
 /* --- cuSOLVER (bench_la_cuda.c) ------------------------------------------------ */
 

@@ -344,6 +344,34 @@ double la_check_geqrf(const struct la_problem *p)
     return of_a >= of_q || isnan(of_a) ? of_a : of_q;
 }
 
+/* Q is explicit, R a matrix of its own. */
+double la_check_tsqr(const struct la_problem *p)
+{
+    const struct part a = part_of(&p->in[0], FULL);
+    const struct part q = part_of(&p->out[0], FULL);
+    const struct part r = part_of(&p->out[1], UPPER);
+    struct part qh = q;
+    struct vecs x = probes(p->t, p->n, WHOLE), e = product(&a, &x), y, z, o;
+    double of_a, of_q;
+
+    qh.is_adjoint = true;
+    y = product(&r, &x);
+    z = product(&q, &y);
+    subtract(&e, &z);
+    of_a = scaled(ratio_of(&e, &x), norm1(&p->in[0]), p->m, p->t);
+    free(y.p);
+    y = product(&q, &x);
+    o = product(&qh, &y);
+    subtract(&o, &x);
+    of_q = scaled(ratio_of(&o, &x), 1, p->n, p->t);
+    free(x.p);
+    free(y.p);
+    free(z.p);
+    free(o.p);
+    free(e.p);
+    return of_a >= of_q || isnan(of_a) ? of_a : of_q;
+}
+
 /* --- products and solves -------------------------------------------------------- */
 
 double la_check_gemm(const struct la_problem *p)
@@ -467,6 +495,30 @@ static double solve(const struct la_problem *p, const struct la_array *x_array,
     return scaled(r, ops[p->t]->norm1(&a) * norm1(x_array), p->n, p->t);
 }
 
+/* |A^H (B - A X) y| / (|A| |B| |y|); X is in the first rows. */
+double la_check_gels(const struct la_problem *p)
+{
+    const struct part a = part_of(&p->in[0], FULL);
+    const struct part b = part_of(&p->in[1], FULL);
+    struct part x = part_of(&p->out[1], FULL), ah = a;
+    struct vecs y = probes(p->t, p->nrhs, 2 * PROBES), e = product(&b, &y), n;
+    struct vecs xy;
+    double r = NAN;
+
+    x.m = p->n;
+    ah.is_adjoint = true;
+    xy = product(&x, &y);
+    if (y.p != NULL && xy.p != NULL && e.p != NULL)
+        apply(&a, -1, &xy, &e);
+    n = product(&ah, &e);
+    r = ratio_of(&n, &y);
+    free(y.p);
+    free(xy.p);
+    free(e.p);
+    free(n.p);
+    return scaled(r, norm1(&p->in[0]) * norm1(&p->in[1]), p->m, p->t);
+}
+
 double la_check_trsm(const struct la_problem *p)
 {
     return solve(p, &p->out[1], LOWER);
@@ -475,11 +527,6 @@ double la_check_trsm(const struct la_problem *p)
 double la_check_solve(const struct la_problem *p)
 {
     return solve(p, &p->out[1], FULL);
-}
-
-double la_check_solve_x(const struct la_problem *p)
-{
-    return solve(p, &p->out[2], FULL);
 }
 
 /* --- HPL ------------------------------------------------------------------------- */

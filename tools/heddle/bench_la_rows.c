@@ -31,6 +31,17 @@ static double flops_geqrf(double m, double n, double r)
     return 2 * l * k * k - 2 * k * k * k / 3 + l * k + k * k + 14 * k / 3;
 }
 
+/* With the columns of Q. */
+static double flops_tsqr(double m, double n, double r)
+{
+    return 2 * flops_geqrf(m, n, r);
+}
+
+static double flops_gels(double m, double n, double r)
+{
+    return flops_geqrf(m, n, r) + (4 * m * n - n * n) * r;
+}
+
 static double flops_gemm(double m, double n, double r)
 {
     (void)r;
@@ -94,6 +105,16 @@ static heddle_status ours_getrf_nopiv(struct la_call *k)
 static heddle_status ours_geqrf(struct la_call *k)
 {
     return heddle_la_geqrf(k->la, k->x[0], k->t);
+}
+
+static heddle_status ours_tsqr(struct la_call *k)
+{
+    return heddle_la_tsqr(k->la, HEDDLE_LA_TALL_AUTO, k->x[0], k->x[1]);
+}
+
+static heddle_status ours_gels(struct la_call *k)
+{
+    return heddle_la_gels(k->la, 'N', k->x[0], k->x[1]);
 }
 
 static const float ones_s[2] = {1, 0};
@@ -187,6 +208,15 @@ const struct la_row la_rows[] = {
      .ours = ours_geqrf,
      .peer = la_peer_geqrf,
      .residual = la_check_geqrf},
+    {.name = "tsqr",
+     .types = "sdcz",
+     .x = {{'m', 'n', LA_RANDOM, true}, {'n', 'n', LA_ZERO, true}},
+     .tall = 8,
+     .limit = 60,
+     .flops = flops_tsqr,
+     .ours = ours_tsqr,
+     .peer = la_peer_tsqr,
+     .residual = la_check_tsqr},
     {.name = "gemm",
      .types = "sdcz",
      .x = {{'m', 'n', LA_RANDOM, false},
@@ -256,4 +286,14 @@ const struct la_row la_rows[] = {
      .ours = ours_gesv,
      .peer = la_peer_gesv,
      .residual = la_check_solve},
+    {.name = "gels",
+     .types = "sdcz",
+     .x = {{'m', 'n', LA_RANDOM, true}, {'m', 'r', LA_RANDOM, true}},
+     .tall = 2,
+     .nrhs = '1',
+     .limit = 60,
+     .flops = flops_gels,
+     .ours = ours_gels,
+     .peer = la_peer_gels,
+     .residual = la_check_gels},
     {0}};

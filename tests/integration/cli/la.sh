@@ -19,6 +19,7 @@ fails 2 '--nb is' bench potrf --nb wide
 fails 2 '--rounds' bench potrf --rounds 0
 fails 2 'no peer' bench potrf --peer nobody
 fails 2 'square' bench potrf --n 8 --m 9
+fails 2 'at least as many rows' bench gels --n 8 --m 7
 fails 2 'right-hand' bench getrf --n 8 --nrhs 2
 fails 2 'type d only' bench potrf --peer cusolver --type s
 fails 2 'exclude each other' bench potrf --log x --no-bound
@@ -59,14 +60,12 @@ holds "0 < r[0]['percent_of_bound'] <= 100 and r[0]['peak_gflops'] > 0"
 
 # Every routine: types in turn, orders around the borders of blocks.
 set -- s d c z
-for b in $(sed -n 's/^HEDDLE_BENCH_LA(\([a-z_]*\),.*$/\1/p' \
-    "$root/tools/heddle/bench_la.def"); do
+names=$(sed -n 's/^HEDDLE_BENCH_LA(\([a-z_]*\),.*$/\1/p' \
+    "$root/tools/heddle/bench_la.def")
+for b in $names; do
     t=$1
     shift
     set -- "$@" "$t"
-    case $b in
-    *_mixed) t=d ;;
-    esac
     json 1 bench "$b" --n 65 --type "$t" --nb 16 --rounds 1 --check --workers 2
     holds "$right"
     holds "r[0]['name'] == '$b' and r[0]['type'] == '$t'"
