@@ -201,16 +201,16 @@ struct heddle_exec {
 struct exec_slow {
     const char *name;
     unsigned variant;
+    unsigned rank;
     void *scratch;
+    struct gang *gang;
+    struct dev_task *dev;              /* on a device */
+    void *check;                       /* the checker's */
+    bool is_skipped;                   /* the engine decided not to run it */
     void *ptr[HEDDLE_KERNEL_OPERANDS]; /* replaces the operands' memory */
     struct heddle_partial *partial[HEDDLE_KERNEL_OPERANDS];
     void *backup[HEDDLE_KERNEL_OPERANDS];
-    struct gang *gang;
-    unsigned rank;
-    struct dev_task *dev; /* on a device */
-    void *check;          /* the checker's */
-    bool is_skipped;      /* the engine decided not to run it */
-    char message[200];
+    char message[200]; /* last: the rest is cleared, of this the first */
 };
 
 /* Who makes tasks: the holder of the submission lock, or a worker. */

@@ -253,6 +253,7 @@ static heddle_status ctx_start(heddle_ctx *ctx, const struct heddle_ctx_opts *o,
     HEDDLE_TRY(ctx_start_order(ctx, cpu));
     HEDDLE_TRY(heddle_pool_init(&ctx->pool, &ctx->alloc));
     ctx->pool.has_ids = o->log != HEDDLE_OFF && o->log_level > 0;
+    ctx->pool.has_side = ctx->dev != NULL;
     ctx->pool.has_aux = ctx->dev != NULL && ctx->sched->submitted != NULL;
     HEDDLE_TRY(heddle_park_init(&ctx->park, &ctx->alloc, n + 2));
     ctx->nall = n + 2;

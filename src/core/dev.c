@@ -377,7 +377,7 @@ static void dev_init(struct heddle_devs *d, heddle_ctx *ctx)
     d->env.cuda_library = heddle_env_cuda_library();
     heddle_map_init(&d->notes, &ctx->alloc);
     heddle_map_init(&d->cost.since, &ctx->alloc);
-    heddle_ahead_init(&d->ahead, &ctx->alloc);
+    heddle_ahead_init(&d->ahead, ctx);
     dev_add_node(d, "host", HEDDLE_MEM_HOST, NULL, HEDDLE_MEM_NO_LIMIT);
 }
 
@@ -407,7 +407,7 @@ heddle_status heddle_dev_open(heddle_ctx *ctx, const struct heddle_ctx_opts *o,
 
     if (ctx->checks)
         return HEDDLE_OK; /* the checker knows the host's memory only */
-    d = heddle_zalloc(&ctx->alloc, 1, sizeof(*d));
+    d = heddle_zalloc_aligned(&ctx->alloc, 1, sizeof(*d), HEDDLE_CACHE_LINE);
     if (d == NULL)
         return HEDDLE_ENOMEM;
     ctx->dev = d;
@@ -654,6 +654,14 @@ heddle_status heddle_dev_start(heddle_ctx *ctx)
     return HEDDLE_OK;
 }
 
+static void tasks_free(const struct heddle_allocator *a, struct dev_task *dt)
+{
+    for (struct dev_task *next; dt != NULL; dt = next) {
+        next = dt->next;
+        heddle_free(a, dt, sizeof(*dt));
+    }
+}
+
 void heddle_dev_close(heddle_ctx *ctx)
 {
     struct heddle_devs *d = ctx->dev;
@@ -663,12 +671,8 @@ void heddle_dev_close(heddle_ctx *ctx)
         return;
     heddle_mem_destroy(d->mem);
     ctx->reg.forget = NULL;
-    while (d->free != NULL) {
-        struct dev_task *dt = d->free;
-
-        d->free = dt->next;
-        heddle_free(a, dt, sizeof(*dt));
-    }
+    tasks_free(a, d->free);
+    tasks_free(a, d->spare);
     heddle_region_fini(d);
     for (unsigned i = 0; i < d->ncls; i++)
         if (d->cls[i].dev != NULL)

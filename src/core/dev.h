@@ -40,6 +40,7 @@ enum {
     DEV_LOOKS = 4,      /* steps that launch, between looks at the devices */
     DEV_SPARE_FROM = 4, /* cores from which on the driver thread has its own */
     AHEAD_PREDS = 8,
+    DEV_NOTES = 16, /* for the scheduler, at most, before it gets them */
 };
 
 struct dev_class {
@@ -74,47 +75,49 @@ struct dev_worker {
 
 /* A task somewhere else than on a core, or one whose data were away. */
 struct dev_task {
-    struct heddle_op op;       /* first: of the launch */
-    struct heddle_mem_req req; /* second */
+    struct heddle_op op; /* first: of the launch */
+    /* What every task needs lies together. */
     struct dev_task *next;
     heddle_ctx *ctx;
     struct heddle_sched_task *t;
     struct dev_worker *worker; /* NULL: on the host */
     struct dev_worker *on;     /* whose stream it is on */
-    struct heddle_exec x;
-    struct exec_slow s;
     const struct task_ext *ext;
-    struct task_ext own_ext;            /* of a node */
-    int16_t at[HEDDLE_KERNEL_OPERANDS]; /* operand -> req.op, or -1 - private */
-    unsigned variant;
-    unsigned popper; /* on the host: the worker that got it */
+    struct heddle_exec x;
+    struct dev_ahead *ahead; /* NULL: nobody waits for it, nor it for others */
+    struct dev_task *fly_prev, *fly_next;
     double model_ns; /* expected; < 0: unknown */
     struct heddle_perf_entry *model;
+    uint64_t due_ns;            /* when it will have ended, about */
+    double work_ns;             /* what it counts in its worker's */
+    struct heddle_mem_op *more; /* more operands than fit */
+    unsigned variant;
+    unsigned popper;     /* on the host: the worker that got it */
     unsigned time_every; /* such task is timed */
     unsigned nraw;       /* copies of partial results under way */
+    heddle_status raw_status;
+    heddle_status called; /* what its function said */
+    heddle_status held;
+    _Atomic int status; /* on the host: why the data are not there */
+    bool is_out;        /* partial results are on their way back */
+    bool has_run;       /* its function was called */
+    bool has_scratch;   /* the last private buffer */
+    bool is_settled;    /* the request holds nothing */
+    bool is_lent;       /* children had its operands: see dev_host.c */
+    bool is_flying;     /* launched, and listed as such */
+    bool has_heir;      /* a successor is on its stream */
+    bool is_held;       /* its end waits for its predecessors' */
+    bool was_ahead;     /* when it began */
+    int16_t at[HEDDLE_KERNEL_OPERANDS]; /* operand -> req.op, or -1 - private */
+    struct heddle_mem_req req;
+    struct exec_slow s;
+    struct task_ext own_ext; /* of a node */
     struct dev_raw {
         struct heddle_op op; /* first */
         struct dev_task *owner;
         unsigned tries;
         void *back; /* where it comes back to, until the task is sure to end */
     } raw[HEDDLE_KERNEL_OPERANDS];
-    heddle_status raw_status;
-    bool is_out;          /* they are on their way back */
-    bool has_run;         /* its function was called */
-    bool has_scratch;     /* the last private buffer */
-    bool is_settled;      /* the request holds nothing */
-    bool is_lent;         /* children had its operands: see dev_host.c */
-    bool is_flying;       /* launched, and listed as such */
-    bool has_heir;        /* a successor is on its stream */
-    bool is_held;         /* its end waits for its predecessors' */
-    heddle_status called; /* what its function said */
-    heddle_status held;
-    uint64_t due_ns;         /* when it will have ended, about */
-    double work_ns;          /* what it counts in its worker's */
-    struct dev_ahead *ahead; /* NULL: nobody waits for it, nor it for others */
-    struct dev_task *fly_prev, *fly_next;
-    _Atomic int status;         /* on the host: why the data are not there */
-    struct heddle_mem_op *more; /* more operands than fit */
 };
 
 /* The task whose request it is. */
@@ -144,7 +147,8 @@ struct dev_ahead {
 
 struct ahead {
     struct heddle_spin lock;
-    struct heddle_map of; /* cell -> record */
+    struct heddle_pool *pool; /* its `side` has the record of a cell */
+    const struct heddle_allocator *alloc;
     struct dev_ahead *free, *waiting;
     struct ahead_succ *spare;
     unsigned nspare;
@@ -171,7 +175,7 @@ struct dev_from {
 };
 
 /* What the runtime costs, in virtual time: see dev_cost.c. Else all is 0. */
-struct dev_cost {
+struct dev_overhead {
     double submit_ns;
     uint64_t wake_ns, drive_ns, notice_ns;
     uint64_t spin_ns;        /* that a core looks for work before it sleeps */
@@ -183,6 +187,21 @@ struct dev_cost {
     uint64_t told_ns;        /* when all ends so far are known to everybody */
     struct dev_from from;    /* whose end makes tasks ready now */
     struct heddle_map since; /* the same of tasks that wait to be launched */
+};
+
+/* What a task takes on a class, with its best variant. */
+struct dev_cost {
+    double ns; /* INFINITY: it cannot run there; NAN: unknown */
+    double sure;
+    struct heddle_perf_entry *model; /* of that variant; or NULL */
+    unsigned variant;
+};
+
+/* The same, kept by the driver for tasks without restrictions. */
+struct dev_quick {
+    struct dev_cost cost;
+    uint64_t need; /* bytes on the class, at most */
+    unsigned left; /* questions before the models are asked again */
 };
 
 /* Tasks of one shape that may run on these classes only. */
@@ -204,6 +223,7 @@ struct dev_shape {
     /* virtual, after ns: per class, alone on the device, and with the whole of it
      * while others use the rest; 0: it shares nothing */
     double *alone, *share;
+    struct dev_quick *quick; /* per class; the driver's */
     /* real: per type and variant */
     _Atomic(struct heddle_perf_entry *) *entry;
 };
@@ -249,18 +269,8 @@ struct heddle_devs {
     struct heddle_spin shape_lock;
     unsigned nsorts;
 
-    /* tasks whose data are there, and hidden ones */
-    struct heddle_spin supplied_lock;
-    struct heddle_sched_task *supplied, *supplied_last;
-    _Atomic uint32_t nsupplied;
-    _Atomic uint32_t ncore; /* tasks in the scheduler that a core could run */
-
-    struct heddle_spin pool_lock;
-    struct dev_task *free;
-    struct ahead ahead;
     bool has_regions; /* some driver replays them */
-    struct region region;
-    struct dev_cost cost;
+    struct dev_overhead cost;
     struct heddle_spin note_lock;
     struct heddle_map
         notes; /* task -> classes it is barred from << 8 | tries */
@@ -269,12 +279,39 @@ struct heddle_devs {
     _Atomic uint32_t is_stopped; /* the log is closed */
     struct heddle_thread thread;
     bool has_thread;
-    _Atomic uint32_t stops;
-    _Atomic uint32_t bell; /* futex: counts calls */
+
+    /* Who looks for work reads the next line all the time, who submits writes the
+     * one after it, and the last ones are the driver's. */
+
+    /* tasks whose data are there, and hidden ones */
+    _Alignas(HEDDLE_CACHE_LINE) struct heddle_spin supplied_lock;
+    struct heddle_sched_task *supplied, *supplied_last;
+    _Atomic uint32_t nsupplied;
+    _Atomic uint32_t ncore; /* tasks in the scheduler that a core could run */
+
+    _Alignas(HEDDLE_CACHE_LINE) _Atomic uint32_t bell; /* futex: counts calls */
     _Atomic uint32_t sleeps;
-    uint32_t nsteps;          /* the driver's */
-    _Atomic uint32_t running; /* tasks on devices, or on their way */
+    _Atomic uint32_t stops;
+
+    _Alignas(HEDDLE_CACHE_LINE) struct heddle_spin pool_lock;
+    struct dev_task *free; /* of those who are not the driver */
+    struct region region;
+    _Atomic uint32_t nregions; /* runs of regions on devices, or on their way */
+
+    _Alignas(HEDDLE_CACHE_LINE) struct dev_task *spare; /* the driver's own */
+    _Atomic uint32_t ntasks; /* on devices, or on their way; the driver's */
+    uint32_t nsteps;
+    struct heddle_sched_note told[DEV_NOTES]; /* for the scheduler, not yet */
+    unsigned ntold;
+    struct ahead ahead;
 };
+
+/* Is something on a device, or on its way? */
+static inline bool heddle_dev_is_running(const struct heddle_devs *d)
+{
+    return heddle_load_acq(&d->ntasks) != 0 ||
+           heddle_load_acq(&d->nregions) != 0;
+}
 
 /* --- dev.c ---------------------------------------------------------------- */
 
@@ -308,6 +345,11 @@ struct heddle_perf_entry *heddle_dev_model(struct heddle_devs *d,
 double heddle_dev_cost(struct heddle_devs *d, struct heddle_exec *x,
                        const struct task_ext *ext, unsigned cls,
                        unsigned *variant_out, double *confidence_out);
+/* The same and its model, for the driver, which asks for every task: known costs
+ * are kept for a while. */
+void heddle_dev_cost_now(struct heddle_devs *d, struct heddle_exec *x,
+                         const struct task_ext *ext, unsigned cls,
+                         struct dev_cost *out);
 /* The exec of any task, and its extension (NULL: none); `own` for nodes. */
 const struct task_ext *heddle_task_exec(struct worker *w,
                                         struct heddle_sched_task *t,
@@ -323,8 +365,9 @@ void heddle_dev_submitted(heddle_ctx *ctx, struct submission *s,
 
 /* --- dev_run.c --------------------------------------------------------------- */
 
-struct dev_task *heddle_dev_task_new(struct heddle_devs *d);
-void heddle_dev_task_free(struct heddle_devs *d, struct dev_task *dt);
+/* The records of tasks; the driver has its own. */
+struct dev_task *heddle_dev_task_new(struct worker *w);
+void heddle_dev_task_free(struct worker *w, struct dev_task *dt);
 /* A task that the scheduler gave to a worker of a device. Driver. */
 void heddle_dev_begin(struct heddle_devs *d, struct dev_worker *dw,
                       struct heddle_sched_task *t);
@@ -349,12 +392,20 @@ heddle_status heddle_dev_fault_alloc(void *user, unsigned node);
 heddle_status heddle_dev_call(struct heddle_exec *x);
 /* One more launch on the class: HEDDLE_OK, or what was injected. */
 heddle_status heddle_dev_fault_launch(struct heddle_devs *d, unsigned cls);
+/* The scheduler learns that a worker of a device has got a task without a pop
+ * (took), or that one has ended after ns, or goes back (ns < 0 or NAN): that at
+ * once, else a little late. The flush: now. Driver. */
+void heddle_dev_tell_took(struct heddle_devs *d, struct heddle_sched_task *t,
+                          unsigned worker);
+void heddle_dev_tell_ended(struct heddle_devs *d, struct heddle_sched_task *t,
+                           unsigned worker, double ns);
+void heddle_dev_tell_flush(struct heddle_devs *d);
 /* What was held for its predecessors goes on. Driver. */
 void heddle_dev_unhold(struct dev_task *dt);
 
 /* --- dev_ahead.c ------------------------------------------------------------- */
 
-void heddle_ahead_init(struct ahead *a, const struct heddle_allocator *alloc);
+void heddle_ahead_init(struct ahead *a, heddle_ctx *ctx);
 void heddle_ahead_fini(struct ahead *a);
 /* A worker got it from the scheduler: may it go on there? False: it was put
  * aside, and the scheduler was told. */

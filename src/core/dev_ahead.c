@@ -51,30 +51,37 @@ struct ahead_succ {
 
 /* --- records ------------------------------------------------------------------ */
 
+/* Where the record of a cell is noted. Lock held for what is there. */
+static void **ahead_place(struct ahead *a, const struct heddle_cell *c)
+{
+    return &heddle_pool_chunk(a->pool, c->self)->side[c->self % HEDDLE_CHUNK];
+}
+
 static struct dev_ahead *ahead_find(struct ahead *a,
                                     const struct heddle_cell *c)
 {
-    return heddle_map_get_ptr(&a->of, (uintptr_t)c);
+    return *ahead_place(a, c);
 }
 
 static struct dev_ahead *ahead_new(struct ahead *a, struct heddle_cell *c)
 {
     struct dev_ahead *r = a->free;
 
-    if (r == NULL) {
-        r = heddle_zalloc(a->of.a, 1, sizeof(*r));
-        if (r == NULL)
-            return NULL;
-        r->next = NULL;
-    }
-    if (heddle_map_put(&a->of, (uintptr_t)c, (uintptr_t)r) != HEDDLE_OK) {
-        if (r != a->free)
-            heddle_free(a->of.a, r, sizeof(*r));
-        return NULL;
-    }
-    if (r == a->free)
+    if (r != NULL)
         a->free = r->next;
-    *r = (struct dev_ahead){.cell = c, .state = WAITING};
+    else
+        r = heddle_alloc(a->alloc, sizeof(*r));
+    if (r == NULL)
+        return NULL;
+    r->cell = c;
+    r->dt = NULL;
+    r->state = WAITING;
+    r->cls = r->npred = 0; /* what is in pred[] counts by npred */
+    r->succ = NULL;
+    r->shared = 0;
+    r->ready_ns = 0;
+    r->is_listed = r->is_mixed = r->is_void = r->has_failed = false;
+    *ahead_place(a, c) = r;
     c->flags |= TASK_AHEAD | TASK_SLOW;
     return r;
 }
@@ -92,7 +99,7 @@ static void ahead_unlist(struct dev_ahead *r)
 /* Its task is an ordinary one from now on, or has ended. */
 static void ahead_free(struct ahead *a, struct dev_ahead *r)
 {
-    (void)heddle_map_remove(&a->of, (uintptr_t)r->cell, NULL);
+    *ahead_place(a, r->cell) = NULL;
     r->cell->flags &= ~(uint32_t)TASK_AHEAD;
     ahead_unlist(r);
     r->state = READY;
@@ -113,7 +120,7 @@ static void ahead_list(struct ahead *a, struct dev_ahead *r)
 static bool ahead_reserve(struct ahead *a, unsigned n)
 {
     for (; a->nspare < n; a->nspare++) {
-        struct ahead_succ *s = heddle_alloc(a->of.a, sizeof(*s));
+        struct ahead_succ *s = heddle_alloc(a->alloc, sizeof(*s));
 
         if (s == NULL)
             return false;
@@ -123,9 +130,10 @@ static bool ahead_reserve(struct ahead *a, unsigned n)
     return true;
 }
 
-void heddle_ahead_init(struct ahead *a, const struct heddle_allocator *alloc)
+void heddle_ahead_init(struct ahead *a, heddle_ctx *ctx)
 {
-    heddle_map_init(&a->of, alloc);
+    a->pool = &ctx->pool;
+    a->alloc = &ctx->alloc;
 }
 
 void heddle_ahead_fini(struct ahead *a)
@@ -134,15 +142,14 @@ void heddle_ahead_fini(struct ahead *a)
         struct dev_ahead *r = a->free;
 
         a->free = r->next;
-        heddle_free(a->of.a, r, sizeof(*r));
+        heddle_free(a->alloc, r, sizeof(*r));
     }
     while (a->spare != NULL) {
         struct ahead_succ *s = a->spare;
 
         a->spare = s->next;
-        heddle_free(a->of.a, s, sizeof(*s));
+        heddle_free(a->alloc, s, sizeof(*s));
     }
-    heddle_map_fini(&a->of);
 }
 
 /* --- who may ------------------------------------------------------------------- */
@@ -209,6 +216,17 @@ static void ahead_put_direct(struct ahead *a, struct heddle_sched_task *t)
     a->direct_last = t;
 }
 
+static double ahead_cost(struct heddle_devs *d, struct heddle_exec *x,
+                         const struct task_ext *ext, unsigned cls,
+                         double *ns_out)
+{
+    struct dev_cost cost;
+
+    heddle_dev_cost_now(d, x, ext, cls, &cost);
+    *ns_out = cost.ns;
+    return cost.ns;
+}
+
 /* May it go ahead? Then to the scheduler with it; or, when it is short and there
  * is nothing to decide, right behind its predecessor. Lock held; drops it. */
 static bool ahead_consider(struct heddle_devs *d, struct dev_ahead *r)
@@ -219,8 +237,7 @@ static bool ahead_consider(struct heddle_devs *d, struct dev_ahead *r)
     const struct task_ext *ext;
     uint32_t shared = 0;
     uint64_t ready_ns = 0;
-    unsigned variant;
-    double sure, ns = 0;
+    double ns = 0;
 
     /* Acquire: what the predecessors that have ended wrote. */
     if (r->state != WAITING || r->is_mixed || r->npred == 0 ||
@@ -232,11 +249,11 @@ static bool ahead_consider(struct heddle_devs *d, struct dev_ahead *r)
     if (!ahead_is_supported(r))
         return false;
     ext = heddle_task_exec(d->ctx->driver, &r->cell->sched, &x, &own);
-    r->is_mixed =
-        !exec_is_plain(&x, ext) || heddle_dev_is_own(&r->cell->sched) ||
-        (heddle_load_rlx(&d->nlost) != 0 &&
-         !heddle_dev_has_home(d, &r->cell->sched)) ||
-        isinf(ns = heddle_dev_cost(d, &x, ext, r->cls, &variant, &sure));
+    r->is_mixed = !exec_is_plain(&x, ext) ||
+                  heddle_dev_is_own(&r->cell->sched) ||
+                  (heddle_load_rlx(&d->nlost) != 0 &&
+                   !heddle_dev_has_home(d, &r->cell->sched)) ||
+                  isinf(ahead_cost(d, &x, ext, r->cls, &ns));
     for (unsigned i = 0; i < r->npred && !r->is_mixed; i++) {
         const struct dev_task *p = r->pred[i]->dt;
 
@@ -250,7 +267,8 @@ static bool ahead_consider(struct heddle_devs *d, struct dev_ahead *r)
     r->shared = shared;
     r->ready_ns = ready_ns;
     r->state = PUSHED;
-    heddle_add_acqrel(&r->cell->ndeps, AHEAD_BIT);
+    /* Nobody else counts it any more (4): a store will do. */
+    heddle_store_rel(&r->cell->ndeps, (int32_t)r->npred | AHEAD_BIT);
     if (heddle_trace_is_on(d->ctx->driver->lane, HEDDLE_TRACE_READY))
         heddle_trace_ready(d->ctx->driver->lane, r->cell->id,
                            heddle_ctx_ticks(d->ctx));
@@ -303,8 +321,6 @@ static bool ahead_take(struct heddle_devs *d, struct dev_task *dt)
     for (uint32_t e = node; e != 0; n++)
         (void)heddle_edge_owner(&d->ctx->pool, e, &e);
     if (!ahead_reserve(a, n) ||
-        heddle_map_reserve(&a->of, heddle_map_count(&a->of) + n + 1) !=
-            HEDDLE_OK ||
         (dt->ahead == NULL && (dt->ahead = ahead_new(a, c)) == NULL)) {
         heddle_spin_unlock(&a->lock);
         return false; /* no memory: they wait for the end */
@@ -455,7 +471,7 @@ static bool direct_begin(struct heddle_devs *d, struct heddle_sched_task *t)
     }
     if (dw == NULL)
         return false;
-    d->ctx->sched->took(d->ctx->sched_self, t, dw->id);
+    heddle_dev_tell_took(d, t, dw->id);
     heddle_dev_begin(d, dw, t);
     return true;
 }
@@ -546,6 +562,7 @@ void heddle_ahead_begin(struct dev_task *dt)
         r->dt = dt;
         r->is_void = r->has_failed = false;
         dt->ahead = r;
+        dt->was_ahead = r->npred != 0;
     }
     heddle_spin_unlock(&a->lock);
 }
@@ -667,7 +684,7 @@ struct dev_ahead *heddle_ahead_leave(heddle_ctx *ctx, struct heddle_cell *c)
     r = ahead_find(a, c);
     HEDDLE_ASSERT(r == NULL || r->npred == 0);
     if (r != NULL) {
-        (void)heddle_map_remove(&a->of, (uintptr_t)c, NULL);
+        *ahead_place(a, c) = NULL;
         c->flags &= ~(uint32_t)TASK_AHEAD;
         r->dt = NULL;
     }
@@ -700,9 +717,10 @@ static bool ahead_count_down(struct ahead *a, struct dev_ahead *r,
             ahead_free(a, r);
         return heddle_sub_acqrel(&c->ndeps, 1) == 1;
     }
-    heddle_sub_acqrel(&c->ndeps, 1);
-    if (r->npred != 0)
+    if (r->npred != 0) {
+        heddle_store_rel(&c->ndeps, (int32_t)r->npred | AHEAD_BIT); /* (4) */
         return false;
+    }
     if (r->state == RUNNING) {
         ahead_release(a, r);
     } else {
@@ -712,7 +730,7 @@ static bool ahead_count_down(struct ahead *a, struct dev_ahead *r,
             ahead_free(a, r);
     }
     /* Release: whoever has got it from the scheduler sees what was done. */
-    heddle_sub_acqrel(&c->ndeps, AHEAD_BIT);
+    heddle_store_rel(&c->ndeps, 0);
     return pushes;
 }
 

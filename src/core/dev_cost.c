@@ -30,7 +30,7 @@ static uint64_t later(uint64_t a, uint64_t b)
 
 void heddle_cost_init(struct heddle_devs *d)
 {
-    struct dev_cost *c = &d->cost;
+    struct dev_overhead *c = &d->cost;
     const struct heddle_plat *p = d->plat;
 
     c->master = UINT32_MAX;
@@ -66,7 +66,7 @@ unsigned heddle_cost_cores(const heddle_ctx *ctx)
 struct dev_from heddle_cost_release(struct heddle_devs *d,
                                     const struct dev_task *dt)
 {
-    struct dev_cost *c = &d->cost;
+    struct dev_overhead *c = &d->cost;
     const struct dev_from before = c->from;
 
     c->from.is_set =
@@ -83,7 +83,7 @@ struct dev_from heddle_cost_release(struct heddle_devs *d,
 void heddle_cost_pushed(struct heddle_devs *d,
                         const struct heddle_sched_task *t)
 {
-    struct dev_cost *c = &d->cost;
+    struct dev_overhead *c = &d->cost;
     const uint64_t key = (uintptr_t)t;
 
     /* Who only submits is not the driver, and made nothing ready by an end. */
@@ -105,7 +105,7 @@ void heddle_cost_pushed(struct heddle_devs *d,
 static bool since_take(struct heddle_devs *d, const struct heddle_sched_task *t,
                        struct dev_from *s)
 {
-    struct dev_cost *c = &d->cost;
+    struct dev_overhead *c = &d->cost;
     const uint64_t key = (uintptr_t)t;
     uint64_t end = 0;
 
@@ -123,7 +123,7 @@ static bool since_take(struct heddle_devs *d, const struct heddle_sched_task *t,
 uint64_t heddle_cost_delay(struct dev_task *dt)
 {
     struct heddle_devs *d = dt->ctx->dev;
-    struct dev_cost *c = &d->cost;
+    struct dev_overhead *c = &d->cost;
     struct dev_worker *dw = dt->worker;
     const uint64_t now = heddle_sim_now(d->sim);
     uint64_t start = now, known;
@@ -183,7 +183,7 @@ static bool master_is_busy(const struct heddle_devs *d)
 void heddle_dev_charge(heddle_ctx *ctx, size_t n)
 {
     struct heddle_devs *d = ctx->dev;
-    struct dev_cost *c = &d->cost;
+    struct dev_overhead *c = &d->cost;
     struct worker *w;
 
     /* In a task it is part of the task. Who is not alone has no time of its own. */

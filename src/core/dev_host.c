@@ -201,7 +201,7 @@ static struct dev_task *host_request(struct worker *w,
                                      struct heddle_sched_task *t,
                                      const struct heddle_exec *x)
 {
-    struct dev_task *dt = heddle_dev_task_new(w->ctx->dev);
+    struct dev_task *dt = heddle_dev_task_new(w);
 
     if (dt == NULL)
         return NULL;
@@ -367,8 +367,10 @@ heddle_status heddle_dev_status(const struct heddle_sched_task *t)
                : (heddle_status)heddle_load_acq(&task_record(t)->status);
 }
 
-/* The next uses of its operands are over. */
-static void settle_uses(struct worker *w, struct heddle_sched_task *t)
+/* The next uses of its operands are over. The end of its request says so, if there
+ * is one: then its operands are those. */
+static void settle_uses(struct worker *w, struct heddle_sched_task *t,
+                        struct dev_task *dt)
 {
     struct heddle_devs *d = w->ctx->dev;
     struct heddle_cell *c = heddle_task_cell(t);
@@ -377,6 +379,10 @@ static void settle_uses(struct worker *w, struct heddle_sched_task *t)
     if (!d->has_budget || heddle_is_node(t) || c->scope != NULL ||
         (c->flags & TASK_HIDDEN) != 0)
         return;
+    if (dt != NULL && !dt->is_settled) {
+        dt->req.user = c->id;
+        return;
+    }
     heddle_slow_exec(w, c, heddle_cell_ext(w->ctx, c), &x);
     for (unsigned i = 0; i < x.nops; i++)
         if (x.mode[i] <= HEDDLE_COMMUTE)
@@ -409,7 +415,7 @@ void heddle_dev_drop(struct worker *w, struct heddle_sched_task *t)
         return;
     if (!dt->is_settled)
         heddle_mem_end(w->ctx->dev->mem, &dt->req, HEDDLE_EDECLINED);
-    heddle_dev_task_free(w->ctx->dev, dt);
+    heddle_dev_task_free(w, dt);
 }
 
 void heddle_dev_settle(struct worker *w, struct heddle_sched_task *t,
@@ -419,14 +425,14 @@ void heddle_dev_settle(struct worker *w, struct heddle_sched_task *t,
     struct dev_task *dt = task_record(t);
 
     t->link[1] = NULL;
-    settle_uses(w, t);
+    settle_uses(w, t, dt);
     settle_sched(w, t, dt);
     heddle_dev_drop_note(d, t);
     if (dt == NULL)
         return;
     if (!dt->is_settled) /* what children wrote is where they wrote it */
         heddle_mem_end(d->mem, &dt->req, dt->is_lent ? HEDDLE_EDECLINED : st);
-    heddle_dev_task_free(d, dt);
+    heddle_dev_task_free(w, dt);
 }
 
 /* --- parents and children ----------------------------------------------------------- */
@@ -526,7 +532,7 @@ heddle_status heddle_dev_return(struct heddle_exec *x)
     }
     if (!dt->is_settled) /* what it had from the beginning is pinned still */
         heddle_mem_end(d->mem, &dt->req, HEDDLE_EDECLINED);
-    heddle_dev_task_free(d, dt);
+    heddle_dev_task_free(x->worker, dt);
     return st;
 }
 

@@ -48,8 +48,8 @@ bool heddle_dev_is_busy(heddle_ctx *ctx)
 {
     struct heddle_devs *d = ctx->dev;
 
-    return heddle_load_acq(&d->running) != 0 ||
-           heddle_load_acq(&d->nsupplied) != 0 || !heddle_mem_is_idle(d->mem);
+    return heddle_dev_is_running(d) || heddle_load_acq(&d->nsupplied) != 0 ||
+           !heddle_mem_is_idle(d->mem);
 }
 
 void heddle_dev_kick(void *user)
@@ -125,7 +125,7 @@ static bool dev_progress(struct heddle_devs *d)
 
 /* What is launched comes first: asking a device what it has done costs, and most
  * of the time it has enough to do. */
-static bool dev_step_real(struct heddle_devs *d)
+static bool dev_do_real(struct heddle_devs *d)
 {
     bool did = heddle_mem_pump(d->mem);
 
@@ -137,6 +137,14 @@ static bool dev_step_real(struct heddle_devs *d)
         return true;
     did = dev_progress(d) || did;
     return heddle_ahead_step(d) || did;
+}
+
+static bool dev_step_real(struct heddle_devs *d)
+{
+    const bool did = dev_do_real(d);
+
+    heddle_dev_tell_flush(d);
+    return did;
 }
 
 bool heddle_dev_step(struct heddle_devs *d)
@@ -173,11 +181,10 @@ static void *dev_main(void *arg)
     heddle_store_rlx(&ctx->driver->self, (uintptr_t)pthread_self());
     heddle_thread_sharpen(); /* or a short sleep is three times as long */
     while (heddle_load_acq(&d->stops) == 0) {
-        const uint32_t seen = heddle_load_acq(&d->bell);
-        const bool did = heddle_dev_step(d);
+        uint32_t seen;
         bool is_busy;
 
-        if (did) {
+        if (heddle_dev_step(d)) {
             was_busy = true;
             last = 0;
             continue;
@@ -187,8 +194,15 @@ static void *dev_main(void *arg)
             heddle_ctx_signal(ctx); /* perhaps that was the last task */
             was_busy = false;
         }
-        is_busy =
-            heddle_load_rlx(&d->running) != 0 || !heddle_mem_is_idle(d->mem);
+        /* Who submits rings all the time: the bell is looked at only here, and what
+         * came before that is seen by one more step. */
+        seen = heddle_load_acq(&d->bell);
+        if (heddle_dev_step(d)) {
+            was_busy = true;
+            last = 0;
+            continue;
+        }
+        is_busy = heddle_dev_is_running(d) || !heddle_mem_is_idle(d->mem);
         if (last == 0)
             last = heddle_clock_ns();
         /* Short operations follow each other: look again, but leave the core to

@@ -62,6 +62,7 @@ static void lose_queue(struct heddle_devs *d, unsigned cls)
 
     if (ctx->sched->lost == NULL)
         return;
+    heddle_dev_tell_flush(ctx->dev);
     t = ctx->sched->lost(ctx->sched_self, cls);
     while (t != NULL) {
         struct heddle_sched_task *next = t->link[0];

@@ -231,14 +231,14 @@ bool heddle_region_offer(struct worker *w, struct graph_run *r)
         d->region.last->next = rr;
     d->region.last = rr;
     heddle_spin_unlock(&d->region.lock);
-    heddle_add_acqrel(&d->running, 1u);
+    heddle_add_acqrel(&d->nregions, 1u);
     heddle_dev_kick(d);
     return true;
 }
 
 static void region_leave(struct region_run *rr)
 {
-    heddle_sub_acqrel(&rr->dt.ctx->dev->running, 1u);
+    heddle_sub_acqrel(&rr->dt.ctx->dev->nregions, 1u);
     region_free(rr);
 }
 

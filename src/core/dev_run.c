@@ -19,27 +19,37 @@
 #include "core/dev.h"
 
 enum {
-    TIME_EVERY = 32,
-    TIME_UNSURE = 8,
+    TIME_UNSURE = 8, /* launches of which one is timed: powers of two */
+    TIME_KNOWN = 32,
+    TIME_SURE = 128,
     TIME_LONG_NS = 20000,
     NOTE_TRIES = 0xff,
     NOTE_SHIFT = 8,
     RAW_TRIES = 3
 };
 
-#define KNOWN 0.5 /* confidence in a model from which on it is checked seldom */
+/* Confidence in a model from which on it is checked seldom, and very seldom: that
+ * is after 27 measurements that agree. */
+#define KNOWN 0.5
+#define SURE  0.9
 
 /* --- records ------------------------------------------------------------------ */
 
-struct dev_task *heddle_dev_task_new(struct heddle_devs *d)
+struct dev_task *heddle_dev_task_new(struct worker *w)
 {
-    struct dev_task *dt;
+    struct heddle_devs *d = w->ctx->dev;
+    const bool is_driver = w == d->ctx->driver;
+    struct dev_task *dt = is_driver ? d->spare : NULL;
 
-    heddle_spin_lock(&d->pool_lock);
-    dt = d->free;
-    if (dt != NULL)
-        d->free = dt->next;
-    heddle_spin_unlock(&d->pool_lock);
+    if (dt != NULL) {
+        d->spare = dt->next;
+    } else {
+        heddle_spin_lock(&d->pool_lock);
+        dt = d->free;
+        if (dt != NULL)
+            d->free = dt->next;
+        heddle_spin_unlock(&d->pool_lock);
+    }
     if (dt == NULL)
         dt = heddle_zalloc(&d->ctx->alloc, 1, sizeof(*dt));
     if (dt == NULL)
@@ -47,7 +57,7 @@ struct dev_task *heddle_dev_task_new(struct heddle_devs *d)
     dt->ctx = d->ctx;
     dt->worker = dt->on = NULL;
     dt->ahead = NULL;
-    dt->is_flying = dt->has_heir = dt->is_held = false;
+    dt->is_flying = dt->has_heir = dt->is_held = dt->was_ahead = false;
     dt->work_ns = 0;
     dt->ext = NULL;
     dt->more = NULL;
@@ -59,17 +69,25 @@ struct dev_task *heddle_dev_task_new(struct heddle_devs *d)
     dt->req.op = dt->req.local;
     dt->req.is_forced = dt->req.is_last = dt->req.keeps = false;
     dt->req.stays = false;
+    dt->req.user = 0;
     dt->s.dev = NULL;
     dt->s.gang = NULL;
     dt->s.message[0] = '\0';
     return dt;
 }
 
-void heddle_dev_task_free(struct heddle_devs *d, struct dev_task *dt)
+void heddle_dev_task_free(struct worker *w, struct dev_task *dt)
 {
+    struct heddle_devs *d = w->ctx->dev;
+
     if (dt->more != NULL)
         heddle_free(&d->ctx->alloc, dt->more,
                     (TASK_NOPS + 1) * sizeof(*dt->more));
+    if (w == d->ctx->driver) {
+        dt->next = d->spare;
+        d->spare = dt;
+        return;
+    }
     heddle_spin_lock(&d->pool_lock);
     dt->next = d->free;
     d->free = dt;
@@ -130,16 +148,54 @@ bool heddle_dev_is_barred(struct heddle_devs *d,
 
 /* --- the end ------------------------------------------------------------------------ */
 
+void heddle_dev_tell_flush(struct heddle_devs *d)
+{
+    const unsigned n = d->ntold;
+
+    d->ntold = 0;
+    if (n != 0)
+        d->ctx->sched->noted(d->ctx->sched_self, d->told, n);
+}
+
+static void dev_tell(struct heddle_devs *d, const struct heddle_sched_task *t,
+                     unsigned worker, double ns)
+{
+    d->told[d->ntold++] = (struct heddle_sched_note){t->aux, worker, ns};
+    if (d->ntold == DEV_NOTES)
+        heddle_dev_tell_flush(d);
+}
+
+void heddle_dev_tell_took(struct heddle_devs *d, struct heddle_sched_task *t,
+                          unsigned worker)
+{
+    if (d->ctx->sched->noted != NULL)
+        dev_tell(d, t, worker, -1);
+    else
+        d->ctx->sched->took(d->ctx->sched_self, t, worker);
+}
+
+void heddle_dev_tell_ended(struct heddle_devs *d, struct heddle_sched_task *t,
+                           unsigned worker, double ns)
+{
+    if (d->ctx->sched->ended == NULL)
+        return;
+    if (ns >= 0 && !d->is_virtual && d->ctx->sched->noted != NULL) {
+        dev_tell(d, t, worker, ns);
+        return;
+    }
+    heddle_dev_tell_flush(d); /* it may have been taken just now */
+    d->ctx->sched->ended(d->ctx->sched_self, t, worker, ns);
+}
+
 /* Tells the scheduler; the worker has room for another. */
 static void dev_leave(struct heddle_devs *d, struct dev_task *dt, double ns)
 {
-    if (d->ctx->sched->ended != NULL)
-        d->ctx->sched->ended(d->ctx->sched_self, dt->t, dt->worker->id, ns);
+    heddle_dev_tell_ended(d, dt->t, dt->worker->id, ns);
     dt->worker->ntasks--;
     dt->worker->work_ns -= dt->work_ns;
     if (dt->worker->ntasks == 0)
         dt->worker->work_ns = 0; /* no rounding is kept */
-    heddle_sub_acqrel(&d->running, 1u);
+    heddle_store_rel(&d->ntasks, heddle_load_rlx(&d->ntasks) - 1);
 }
 
 static void dev_trace(struct dev_task *dt, heddle_status st)
@@ -174,15 +230,25 @@ static void dev_partials(struct dev_task *dt)
         }
 }
 
+/* The record is gone when the task is: keeps what its end has to say. */
+static HEDDLE_NOINLINE struct heddle_sched_task *dev_say(struct dev_task *dt,
+                                                         heddle_status st)
+{
+    struct heddle_exec x = dt->x;
+    struct exec_slow s = dt->s;
+
+    x.slow = &s;
+    return x.node != NULL ? heddle_node_leave(&x, st)
+                          : heddle_slow_leave(&x, st);
+}
+
 /* The task is over. What it held goes in heddle_dev_settle(). */
 static void dev_finish(struct dev_task *dt, heddle_status st)
 {
     heddle_ctx *ctx = dt->ctx;
     struct worker *w = ctx->driver;
-    struct heddle_exec x = dt->x;
     struct dev_from from;
     struct heddle_sched_task *next;
-    struct exec_slow s;
 
     if (heddle_ahead_is_void(dt)) {
         heddle_dev_unhold(dt);
@@ -190,20 +256,19 @@ static void dev_finish(struct dev_task *dt, heddle_status st)
     }
     if (heddle_ahead_hold(dt, st))
         return;
-    /* The record is gone when the task is: keep what the rest needs. */
-    s = dt->s;
-    x.slow = &s;
     dev_trace(dt, st);
     dev_leave(ctx->dev, dt,
               st == HEDDLE_OK && dt->op.end_ns > dt->op.begin_ns
                   ? (double)(dt->op.end_ns - dt->op.begin_ns)
                   : 0);
     dev_partials(dt);
-    if (st != HEDDLE_ECANCELED || !s.is_skipped)
+    if (st != HEDDLE_ECANCELED || !dt->s.is_skipped)
         heddle_store_rlx(&w->executed, heddle_load_rlx(&w->executed) + 1);
     from = heddle_cost_release(ctx->dev, dt);
-    next =
-        x.node != NULL ? heddle_node_leave(&x, st) : heddle_slow_leave(&x, st);
+    next = HEDDLE_LIKELY(st == HEDDLE_OK && dt->x.cell != NULL &&
+                         dt->x.scope == NULL)
+               ? heddle_engine_finish(w, dt->x.cell, st)
+               : dev_say(dt, st);
     HEDDLE_ASSERT(next == NULL || ctx->allows_handoff);
     if (next != NULL)
         heddle_engine_push(w, next);
@@ -226,7 +291,7 @@ static void dev_again(struct dev_task *dt, heddle_status st, bool is_barred,
         t->link[1] = NULL;
         if (!heddle_ahead_again(dt)) /* they have just ended */
             heddle_engine_push(ctx->driver, t);
-        heddle_dev_task_free(d, dt);
+        heddle_dev_task_free(ctx->driver, dt);
         return;
     }
     (void)heddle_ahead_again(dt);
@@ -249,7 +314,7 @@ static void dev_again(struct dev_task *dt, heddle_status st, bool is_barred,
             dev_partials(dt);
             dev_leave(d, dt, is_barred ? (double)NAN : -1);
             t->link[1] = NULL;
-            heddle_dev_task_free(d, dt);
+            heddle_dev_task_free(ctx->driver, dt);
             if (is_barred) /* it is of another sort now */
                 heddle_dev_announce(ctx, t);
             heddle_engine_push(ctx->driver, t);
@@ -491,6 +556,8 @@ static void launch_done(struct heddle_op *op, heddle_status st)
     dw->nrunning -= d->is_virtual;
     if (d->is_virtual)
         heddle_cost_idle(d, dw);
+    if (dt->ahead != NULL)
+        heddle_side_prefetch(&dt->ctx->pool, dt->x.cell);
     heddle_ahead_landed(dt);
     /* A core has its partial results where they belong. */
     for (unsigned i = 0; i < dt->x.nops && dt->s.dev != NULL; i++)
@@ -522,7 +589,8 @@ static bool launch_wants_time(const struct dev_task *dt)
 {
     const struct dev_class *c = &dt->ctx->dev->cls[dt->worker->cls];
 
-    return dt->work_ns >= TIME_LONG_NS || c->launches % dt->time_every == 0;
+    return dt->work_ns >= TIME_LONG_NS ||
+           (c->launches & (dt->time_every - 1)) == 0;
 }
 
 /* When it will have ended, about. */
@@ -549,6 +617,28 @@ static void launch_share(struct dev_task *dt, struct heddle_dev_launch *l)
     l->share_ns = shape->share[cls];
 }
 
+/* A launch takes a while: what is needed after it can come meanwhile. A submitter
+ * had the task that waits for this one, the driver its next record long ago. */
+static void launch_prefetch(const struct heddle_devs *d,
+                            const struct dev_task *dt)
+{
+    const struct dev_task *next = d->spare;
+
+    if (dt->x.cell != NULL)
+        heddle_edge_prefetch(&dt->ctx->pool, dt->x.cell);
+    if (next == NULL)
+        return;
+    HEDDLE_PREFETCH_W(next);
+    HEDDLE_PREFETCH_W(&next->ctx);
+    HEDDLE_PREFETCH_W(&next->x.nops);
+    HEDDLE_PREFETCH_W(&next->ahead);
+    HEDDLE_PREFETCH_W(&next->variant);
+    HEDDLE_PREFETCH_W(&next->req);
+    HEDDLE_PREFETCH_W(&next->req.status);
+    HEDDLE_PREFETCH_W(&next->s);
+    HEDDLE_PREFETCH_W(&next->s.message);
+}
+
 static void launch_now(struct dev_task *dt)
 {
     struct heddle_devs *d = dt->ctx->dev;
@@ -571,6 +661,7 @@ static void launch_now(struct dev_task *dt)
         snprintf(dt->s.message, sizeof(dt->s.message), "injected failure");
     if (st == HEDDLE_OK)
         st = heddle_ahead_order(dt);
+    launch_prefetch(d, dt);
     if (st == HEDDLE_OK && dt->worker->nblocked > 0)
         st = launch_beside(d, &l, &dt->op);
     else if (st == HEDDLE_OK)
@@ -728,7 +819,6 @@ static void dev_ready(struct heddle_mem_req *req, heddle_status st)
 bool heddle_dev_fill(struct dev_task *dt, unsigned node)
 {
     struct heddle_mem_req *req = &dt->req;
-    const bool is_ahead = heddle_ahead_is_ahead(dt);
 
     req->node = node;
     req->nops = req->nprivate = 0;
@@ -751,7 +841,7 @@ bool heddle_dev_fill(struct dev_task *dt, unsigned node)
             if (i < HEDDLE_KERNEL_OPERANDS)
                 dt->at[i] = (int16_t)req->nops;
             req->op[req->nops++] = (struct heddle_mem_op){
-                .unit = dt->x.op[i], .mode = m, .is_promised = is_ahead};
+                .unit = dt->x.op[i], .mode = m, .is_promised = dt->was_ahead};
         }
     }
     return true;
@@ -780,30 +870,45 @@ static struct dev_worker *dev_stream(struct heddle_devs *d,
     return dt->worker != last ? dt->worker : last - 1;
 }
 
+/* Only what is there for its operands: most tasks have few. */
+static void dev_clear(struct dev_task *dt)
+{
+    struct exec_slow *s = &dt->s;
+
+    s->name = dt->ext != NULL ? dt->ext->name : NULL;
+    s->variant = s->rank = 0;
+    s->scratch = s->check = NULL;
+    s->gang = NULL;
+    s->dev = dt;
+    s->is_skipped = false;
+    s->message[0] = '\0';
+    for (unsigned i = 0; i < HEDDLE_KERNEL_OPERANDS && i < dt->x.nops; i++) {
+        s->ptr[i] = s->backup[i] = NULL;
+        s->partial[i] = NULL;
+    }
+    dt->x.slow = s;
+}
+
 static heddle_status dev_prepare(struct heddle_devs *d, struct dev_task *dt)
 {
     const unsigned cls = dt->worker->cls, node = d->cls[cls].node;
     const heddle_kernel *k = dt->x.kinfo->kernel;
-    double sure = 0;
+    struct dev_cost cost;
 
-    dt->variant = 0;
-    dt->model_ns =
-        heddle_dev_cost(d, &dt->x, dt->ext, cls, &dt->variant, &sure);
+    heddle_dev_cost_now(d, &dt->x, dt->ext, cls, &cost);
+    dt->variant = cost.variant;
+    dt->model_ns = cost.ns;
+    dt->model = cost.model;
     if (isinf(dt->model_ns))
         return HEDDLE_EDECLINED;
     dt->time_every = isnan(dt->model_ns) ? 1
-                     : sure < KNOWN      ? TIME_UNSURE
-                                         : TIME_EVERY;
+                     : cost.sure < KNOWN ? TIME_UNSURE
+                     : cost.sure < SURE  ? TIME_KNOWN
+                                         : TIME_SURE;
     dt->work_ns =
         isnan(dt->model_ns) || dt->model_ns < 0 ? DEV_UNKNOWN_NS : dt->model_ns;
     dt->worker->work_ns += dt->work_ns;
     dt->s.variant = dt->variant;
-    if (!d->is_virtual) {
-        struct dev_shape *shape = heddle_dev_shape(d, &dt->x);
-
-        if (shape != NULL)
-            dt->model = heddle_dev_model(d, &dt->x, shape, cls, dt->variant);
-    }
     if (!heddle_dev_fill(dt, node))
         return HEDDLE_ENOMEM;
     dt->has_scratch = false;
@@ -826,12 +931,11 @@ void heddle_dev_begin(struct heddle_devs *d, struct dev_worker *dw,
                       struct heddle_sched_task *t)
 {
     struct worker *w = d->ctx->driver;
-    struct dev_task *dt = heddle_dev_task_new(d);
+    struct dev_task *dt = heddle_dev_task_new(w);
     heddle_status st;
 
     if (dt == NULL) { /* no memory now: later, perhaps */
-        if (d->ctx->sched->ended != NULL)
-            d->ctx->sched->ended(d->ctx->sched_self, t, dw->id, -1);
+        heddle_dev_tell_ended(d, t, dw->id, -1);
         heddle_engine_push(w, t);
         return;
     }
@@ -842,22 +946,19 @@ void heddle_dev_begin(struct heddle_devs *d, struct dev_worker *dw,
     if (heddle_is_node(t))
         heddle_node_rearm(t);
     if (dt->x.cell != NULL && !heddle_turns_take(&dt->x)) {
-        heddle_dev_task_free(d, dt);
+        heddle_dev_task_free(w, dt);
         return;
     }
     t->link[1] = (struct heddle_sched_task *)(void *)dt;
     dt->req.stays = dt->x.node != NULL;
     heddle_ahead_begin(dt);
     dt->on = heddle_ahead_stream(dt);
-    memset(&dt->s, 0, offsetof(struct exec_slow, message) + 1);
-    dt->s.name = dt->ext != NULL ? dt->ext->name : NULL;
-    dt->s.dev = dt;
-    dt->x.slow = &dt->s;
+    dev_clear(dt);
     dt->req.ready = dev_ready;
     dt->is_settled = true;
     dt->op.begin_ns = dt->op.end_ns = 0;
     dw->ntasks++;
-    heddle_add_acqrel(&d->running, 1u);
+    heddle_store_rel(&d->ntasks, heddle_load_rlx(&d->ntasks) + 1);
     st = heddle_slow_may_start(&dt->x, dt->ext);
     dt->s.is_skipped = st != HEDDLE_OK;
     if (st != HEDDLE_OK) {
@@ -875,37 +976,4 @@ void heddle_dev_begin(struct heddle_devs *d, struct dev_worker *dw,
         dev_launch(dt); /* it needs nothing there */
     else if (heddle_mem_begin(d->mem, &dt->req))
         dev_ready(&dt->req, HEDDLE_OK);
-}
-
-/* --- what a variant asks ------------------------------------------------------------------ */
-
-const struct heddle_layout *heddle_dev_layout(const struct heddle_exec *x,
-                                              unsigned i)
-{
-    const struct dev_task *dt = x->slow->dev;
-
-    if (i >= HEDDLE_KERNEL_OPERANDS || x->mode[i] == HEDDLE_REDUCE ||
-        x->mode[i] == HEDDLE_SCRATCH)
-        return &x->op[i]->dense;
-    if (dt->req.node == 0 || dt->is_settled) /* asked before it is there */
-        return &x->op[i]->layout;
-    return heddle_mem_layout(&dt->req, (unsigned)dt->at[i]);
-}
-
-enum heddle_device heddle_exec_device(struct heddle_exec *x)
-{
-    if (x == NULL || x->slow == NULL || x->slow->dev == NULL)
-        return HEDDLE_DEV_CPU;
-    return x->ctx->dev->cls[x->slow->dev->worker->cls].kind;
-}
-
-struct heddle_dev *heddle_exec_dev(struct heddle_exec *x, unsigned *stream_out)
-{
-    const struct dev_task *dt;
-
-    if (x == NULL || x->slow == NULL || x->slow->dev == NULL)
-        return NULL;
-    dt = x->slow->dev;
-    *stream_out = dt->on->stream;
-    return dt->ctx->dev->cls[dt->worker->cls].dev;
 }

@@ -11,7 +11,12 @@
 
 #include "core/dev.h"
 
-enum { UNKNOWN_NS = 10000 }; /* virtual time with real functions: no timing */
+enum {
+    UNKNOWN_NS = 10000, /* virtual time with real functions: no timing */
+    QUICK_ASKS = 16,    /* tasks with the cost that was found for one */
+};
+
+#define QUICK_SURE 0.5 /* confidence from which on that is good enough */
 
 const struct task_ext *heddle_task_exec(struct worker *w,
                                         struct heddle_sched_task *t,
@@ -71,6 +76,17 @@ static void shape_costs(struct heddle_devs *d, const struct heddle_exec *x,
     }
 }
 
+static void shape_free(struct heddle_devs *d, struct dev_shape *s)
+{
+    const struct heddle_allocator *a = &d->ctx->alloc;
+    const size_t nentries = (size_t)d->ntypes * HEDDLE_KERNEL_VARIANTS;
+
+    heddle_free(a, s->ns, 3 * d->ncls * sizeof(*s->ns));
+    heddle_free(a, s->entry, nentries * sizeof(*s->entry));
+    heddle_free(a, s->quick, d->ncls * sizeof(*s->quick));
+    heddle_free(a, s, sizeof(*s));
+}
+
 static struct dev_shape *shape_new(struct heddle_devs *d, struct heddle_exec *x,
                                    uint64_t key)
 {
@@ -82,10 +98,9 @@ static struct dev_shape *shape_new(struct heddle_devs *d, struct heddle_exec *x,
         return NULL;
     s->ns = heddle_zalloc(&d->ctx->alloc, 3 * (size_t)d->ncls, sizeof(*s->ns));
     s->entry = heddle_zalloc(&d->ctx->alloc, nentries, sizeof(*s->entry));
-    if (s->ns == NULL || s->entry == NULL) {
-        heddle_free(&d->ctx->alloc, s->ns, 3 * d->ncls * sizeof(*s->ns));
-        heddle_free(&d->ctx->alloc, s->entry, nentries * sizeof(*s->entry));
-        heddle_free(&d->ctx->alloc, s, sizeof(*s));
+    s->quick = heddle_zalloc(&d->ctx->alloc, d->ncls, sizeof(*s->quick));
+    if (s->ns == NULL || s->entry == NULL || s->quick == NULL) {
+        shape_free(d, s);
         return NULL;
     }
     s->alone = s->ns + d->ncls;
@@ -124,13 +139,8 @@ struct dev_shape *heddle_dev_shape(struct heddle_devs *d, struct heddle_exec *x)
         made = NULL;
     }
     heddle_spin_unlock(&d->shape_lock);
-    if (made != NULL) { /* another thread was faster */
-        heddle_free(&d->ctx->alloc, made->ns, 3 * d->ncls * sizeof(*made->ns));
-        heddle_free(&d->ctx->alloc, made->entry,
-                    (size_t)d->ntypes * HEDDLE_KERNEL_VARIANTS *
-                        sizeof(*made->entry));
-        heddle_free(&d->ctx->alloc, made, sizeof(*made));
-    }
+    if (made != NULL) /* another thread was faster */
+        shape_free(d, made);
     return s;
 }
 
@@ -148,11 +158,7 @@ void heddle_kinfo_free_shapes(heddle_ctx *ctx, struct heddle_kinfo *k)
             s->sorts = q->next;
             heddle_free(&ctx->alloc, q, sizeof(*q));
         }
-        heddle_free(&ctx->alloc, s->ns, 3 * d->ncls * sizeof(*s->ns));
-        heddle_free(&ctx->alloc, s->entry,
-                    (size_t)d->ntypes * HEDDLE_KERNEL_VARIANTS *
-                        sizeof(*s->entry));
-        heddle_free(&ctx->alloc, s, sizeof(*s));
+        shape_free(d, s);
         s = next;
     }
 }
@@ -320,6 +326,73 @@ double heddle_dev_cost(struct heddle_devs *d, struct heddle_exec *x,
                    : INFINITY;
     *confidence_out = sure;
     return isinf(best) ? NAN : best;
+}
+
+/* --- costs, for the driver ------------------------------------------------------ */
+
+/* Bytes on the class, if all operands were different and none private. */
+static uint64_t need_most(const struct heddle_devs *d,
+                          const struct heddle_exec *x, unsigned cls)
+{
+    uint64_t need = heddle_dev_need(d, x, cls);
+
+    for (unsigned i = 1; i < x->nops; i++)
+        need += round_up(x->op[i]->bytes);
+    return need;
+}
+
+static bool model_is_known(struct heddle_perf_entry *e)
+{
+    struct heddle_estimate est = {0, 0, HEDDLE_EST_NONE};
+
+    if (e != NULL)
+        heddle_perf_predict(e, &est);
+    return est.source > HEDDLE_EST_PRIOR;
+}
+
+static bool ext_restricts(const struct task_ext *ext)
+{
+    return ext != NULL && (ext->variant | ext->devices | ext->digits) != 0;
+}
+
+/* May the class run it, by what differs between tasks of one shape? */
+static bool quick_serves(struct heddle_devs *d, const struct heddle_exec *x,
+                         unsigned cls, const struct dev_quick *q)
+{
+    const struct dev_class *c = &d->cls[cls];
+
+    return heddle_load_acq(&c->is_lost) == 0 &&
+           q->need <= d->node[c->node].budget &&
+           (x->nops < 2 || !exec_has_alias(x));
+}
+
+void heddle_dev_cost_now(struct heddle_devs *d, struct heddle_exec *x,
+                         const struct task_ext *ext, unsigned cls,
+                         struct dev_cost *out)
+{
+    struct dev_shape *shape = d->is_virtual ? NULL : heddle_dev_shape(d, x);
+    struct dev_quick *q = shape == NULL ? NULL : &shape->quick[cls];
+
+    if (q != NULL && q->left != 0 && !ext_restricts(ext) &&
+        quick_serves(d, x, cls, q)) {
+        q->left--;
+        *out = q->cost;
+        return;
+    }
+    out->variant = 0;
+    out->sure = 0;
+    out->model = NULL;
+    out->ns = heddle_dev_cost(d, x, ext, cls, &out->variant, &out->sure);
+    if (q == NULL || isinf(out->ns))
+        return;
+    out->model = heddle_dev_model(d, x, shape, cls, out->variant);
+    /* What is not known yet is tried, one variant after the other. */
+    if (!ext_restricts(ext) && out->sure >= QUICK_SURE &&
+        model_is_known(out->model)) {
+        q->cost = *out;
+        q->need = need_most(d, x, cls);
+        q->left = QUICK_ASKS;
+    }
 }
 
 static double view_cost(void *view, const struct heddle_sched_task *t,
@@ -534,8 +607,7 @@ static bool view_is_idle(void *view)
     for (unsigned i = 0; i < ctx->nworkers; i++)
         if (heddle_load_rlx(&ctx->worker[i].is_busy) != 0)
             return false;
-    return heddle_load_rlx(&d->running) == 0 &&
-           heddle_load_rlx(&d->nsupplied) == 0;
+    return !heddle_dev_is_running(d) && heddle_load_rlx(&d->nsupplied) == 0;
 }
 
 const struct heddle_sched_view heddle_dev_view = {

@@ -134,6 +134,7 @@ static heddle_status module_get(struct heddle_dev *dev, const void *image,
     heddle_status st;
 
     if (m == NULL) {
+        HEDDLE_TRY(heddle_cuda_enter(dev));
         m = heddle_zalloc(dev->env.alloc, 1, sizeof(*m));
         if (m == NULL)
             return HEDDLE_ENOMEM;
@@ -158,6 +159,7 @@ static heddle_status function_make(struct heddle_dev *dev,
     heddle_cu_enum mode;
     heddle_cu_result err;
 
+    HEDDLE_TRY(heddle_cuda_enter(dev));
     f->name = heddle_strdup(dev->env.alloc, entry);
     if (f->name == NULL)
         return HEDDLE_ENOMEM;
@@ -188,7 +190,8 @@ heddle_status heddle_cuda_dev_kernel(struct heddle_dev *dev, const void *image,
     (void)bytes; /* CUDA finds the end of an image by itself */
     if (!is_cuda(dev))
         return HEDDLE_ENOSYS;
-    HEDDLE_TRY(heddle_cuda_enter(dev));
+    if (HEDDLE_UNLIKELY(dev->is_lost))
+        return HEDDLE_EDEV;
     HEDDLE_TRY(module_get(dev, image, &m));
     for (f = m->functions; f != NULL; f = f->next)
         if (strcmp(f->name, entry) == 0)

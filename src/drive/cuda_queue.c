@@ -344,25 +344,22 @@ static void op_end(struct heddle_dev *dev, struct heddle_op *op,
     op->done(op, st);
 }
 
-/* Operations that were not timed share the time of their batch. */
-static void batch_times(struct heddle_cuda_batch *b)
+/* Operations that were not timed share the time of their batch. The ns of each;
+ * *begin_out: of the first. */
+static uint64_t batch_share(struct heddle_cuda_batch *b, uint64_t *begin_out)
 {
     struct heddle_cuda_queue *q = b->queue;
     const uint64_t now = heddle_cuda_now(q->dev);
     uint64_t begin = b->given_ns > q->ended_ns ? b->given_ns : q->ended_ns;
-    uint64_t share;
 
+    *begin_out = now;
     if (b->nops == 0)
-        return;
+        return 0;
     q->ended_ns = now;
     if (begin > now)
         begin = now;
-    share = (now - begin) / b->nops;
-    for (struct heddle_op *op = b->first; op != NULL; op = op->next) {
-        op->is_rough = true;
-        op->begin_ns = begin;
-        op->end_ns = begin += share;
-    }
+    *begin_out = begin;
+    return (now - begin) / b->nops;
 }
 
 static unsigned batch_end(struct heddle_cuda_batch *b, heddle_status st)
@@ -370,14 +367,19 @@ static unsigned batch_end(struct heddle_cuda_batch *b, heddle_status st)
     struct heddle_dev *dev = b->queue->dev;
     struct heddle_op *op = b->first, *next;
     const unsigned nops = b->nops;
+    uint64_t begin, share;
 
     b->is_complete = true;
-    batch_times(b);
+    share = batch_share(b, &begin);
     b->queue->ended += nops;
     if (b->queue->gate == b)
         b->queue->gate = NULL;
     for (; op != NULL; op = next) {
         next = op->next;
+        HEDDLE_PREFETCH_W(next);
+        op->is_rough = true;
+        op->begin_ns = begin;
+        op->end_ns = begin += share;
         op_end(dev, op, st);
     }
     batch_put(dev, b);

@@ -207,27 +207,18 @@ static heddle_status submit_all(const heddle_kernel *kernel, struct copy_arg g,
         g.b0 = la_first(b, j);
         g.cols = (struct la_range){g.b0, end};
         while (g.cols.first < end) {
-            heddle_handle *op[1 + LA_LIST] = {b->col[j]};
-            enum heddle_mode mode[1 + LA_LIST] = {HEDDLE_RW};
+            struct la_list l = {.op = {b->col[j]}, .mode = {HEDDLE_RW}, .n = 1};
 
             g.cols.end = end;
-            g.na = 0;
             if (a != NULL) {
-                struct la_range k;
-
                 g.cols = la_chunk(a, g.cols);
-                k = la_cover(a, g.cols);
-                g.a0 = la_first(a, k.first);
-                for (; k.first < k.end; k.first++) {
-                    op[1 + g.na] = a->col[k.first];
-                    mode[1 + g.na++] = HEDDLE_R;
-                }
+                g.na = la_list_columns(&l, a, g.cols, HEDDLE_R, &g.a0);
             }
             if (overwrites && g.uplo == 'A' && g.cols.first == g.b0 &&
                 g.cols.end == end)
-                mode[0] = HEDDLE_W;
+                l.mode[0] = HEDDLE_W;
             if (has_rows(g.uplo, b->m, g.cols))
-                LA_TRY(heddle_la_submit(g.h.la, kernel, op, mode, 1 + g.na, &g,
+                LA_TRY(heddle_la_submit(g.h.la, kernel, l.op, l.mode, l.n, &g,
                                         sizeof(g), (int)(b->nt - j)));
             g.cols.first = g.cols.end;
         }
@@ -235,7 +226,7 @@ static heddle_status submit_all(const heddle_kernel *kernel, struct copy_arg g,
     return HEDDLE_OK;
 }
 
-/* "A" stands for all other letters, as in LAPACK. */
+/* 'U', 'L', or 'A' for all; 'G' is what some call it. */
 static char uplo_of(char uplo)
 {
     const char c = heddle_la_letter(uplo, "UL");

@@ -6,6 +6,7 @@
  * op(B) that belong to them: on cores that is one call of BLAS when the memory of
  * A is in one piece. Where C is narrow, tasks compute rows of a block column.
  */
+#include "la/cuda.h"
 #include "la/product.h"
 
 enum {
@@ -50,31 +51,44 @@ static struct la_block c_part(enum heddle_la_type t, const struct la_pieces *c,
                    i.end - i.first, j.end - j.first);
 }
 
+/* On a core (gpu NULL), or on the device of the task. */
+static heddle_status product(struct la_gpu *gpu, enum heddle_la_type t, char ta,
+                             char tb, const void *alpha, struct la_block a,
+                             struct la_block b, const void *beta,
+                             struct la_block c)
+{
+    if (gpu != NULL)
+        return heddle_gpu_gemm(gpu, ta, tb, alpha, a, b, beta, c);
+    heddle_blas_gemm(t, ta, tb, alpha, a, b, beta, c);
+    return HEDDLE_OK;
+}
+
 /* C = beta C: a product of no columns. */
-static void scale(enum heddle_la_type t, const void *beta,
-                  const struct la_pieces *c, size_t c_row, struct la_ranges r)
+static heddle_status scale(struct la_gpu *gpu, enum heddle_la_type t,
+                           const void *beta, const struct la_pieces *c,
+                           size_t c_row, struct la_ranges r)
 {
     for (unsigned p = 0; p < c->n; p++) {
         const struct la_range j = la_cut(r.j, la_piece_columns(c, p));
         const struct la_block to = c_part(t, c, p, c_row, r.i, j);
         const struct la_block a = {to.a, to.m, 0, to.m}, b = {to.a, 0, to.n, 1};
 
-        heddle_blas_gemm(t, 'N', 'N', heddle_la_one(t), a, b, beta, to);
+        LA_TRY(product(gpu, t, 'N', 'N', heddle_la_one(t), a, b, beta, to));
     }
+    return HEDDLE_OK;
 }
 
-void heddle_la_multiply(enum heddle_la_type t, char ta, char tb,
-                        const void *alpha, const struct la_pieces *a,
-                        const struct la_pieces *b, const void *beta,
-                        const struct la_pieces *c, size_t c_row,
-                        struct la_ranges r)
+static heddle_status multiply(struct la_gpu *gpu, enum heddle_la_type t,
+                              char ta, char tb, const void *alpha,
+                              const struct la_pieces *a,
+                              const struct la_pieces *b, const void *beta,
+                              const struct la_pieces *c, size_t c_row,
+                              struct la_ranges r)
 {
     const bool at = ta != 'N', bt = tb != 'N';
 
-    if (is_empty(r.k)) {
-        scale(t, beta, c, c_row, r);
-        return;
-    }
+    if (is_empty(r.k))
+        return scale(gpu, t, beta, c, c_row, r);
     for (unsigned pc = 0; pc < c->n; pc++)
         for (unsigned pa = 0; pa < a->n; pa++)
             for (unsigned pb = 0; pb < b->n; pb++) {
@@ -93,12 +107,22 @@ void heddle_la_multiply(enum heddle_la_type t, char ta, char tb,
                     j = la_cut(j, bc);
                 if (is_empty(i) || is_empty(j) || is_empty(k))
                     continue;
-                heddle_blas_gemm(t, ta, tb, alpha,
-                                 piece_part(t, a, pa, at, i, k),
-                                 piece_part(t, b, pb, bt, k, j),
-                                 k.first == r.k.first ? beta : heddle_la_one(t),
-                                 c_part(t, c, pc, c_row, i, j));
+                LA_TRY(product(gpu, t, ta, tb, alpha,
+                               piece_part(t, a, pa, at, i, k),
+                               piece_part(t, b, pb, bt, k, j),
+                               k.first == r.k.first ? beta : heddle_la_one(t),
+                               c_part(t, c, pc, c_row, i, j)));
             }
+    return HEDDLE_OK;
+}
+
+void heddle_la_multiply(enum heddle_la_type t, char ta, char tb,
+                        const void *alpha, const struct la_pieces *a,
+                        const struct la_pieces *b, const void *beta,
+                        const struct la_pieces *c, size_t c_row,
+                        struct la_ranges r)
+{
+    (void)multiply(NULL, t, ta, tb, alpha, a, b, beta, c, c_row, r);
 }
 
 /* --- the task ------------------------------------------------------------------ */
@@ -115,21 +139,36 @@ struct gemm_arg {
     struct la_scalar alpha, beta;
 };
 
-static heddle_status run_gemm(struct heddle_exec *x)
+static heddle_status run_on(struct heddle_exec *x, struct la_gpu *gpu)
 {
     const struct gemm_arg *g = heddle_exec_arg(x);
     const enum heddle_la_type t = g->h.t;
     struct la_pieces a, b, c;
 
-    if (heddle_la_is_broken(&g->h))
-        return HEDDLE_OK;
     heddle_la_pieces(x, t, 0, g->nc, g->c0, &c);
     heddle_la_pieces(x, t, g->nc, g->na, g->a0, &a);
     if (!g->b_is_a)
         heddle_la_pieces(x, t, g->nc + g->na, g->nb, g->b0, &b);
-    heddle_la_multiply(t, g->ta, g->tb, &g->alpha, &a, g->b_is_a ? &a : &b,
-                       &g->beta, &c, g->c_row, g->r);
-    return HEDDLE_OK;
+    return multiply(gpu, t, g->ta, g->tb, &g->alpha, &a, g->b_is_a ? &a : &b,
+                    &g->beta, &c, g->c_row, g->r);
+}
+
+static heddle_status run_gemm(struct heddle_exec *x)
+{
+    const struct gemm_arg *g = heddle_exec_arg(x);
+
+    return heddle_la_is_broken(&g->h) ? HEDDLE_OK : run_on(x, NULL);
+}
+
+static heddle_status cuda_gemm(struct heddle_exec *x)
+{
+    const struct gemm_arg *g = heddle_exec_arg(x);
+    struct la_gpu gpu;
+
+    if (heddle_exec_noperands(x) > HEDDLE_KERNEL_OPERANDS)
+        return HEDDLE_EDECLINED;
+    LA_TRY(heddle_gpu_open(&gpu, x, g->h.t));
+    return run_on(x, &gpu);
 }
 
 static struct heddle_cost cost_gemm(struct heddle_exec *x)
@@ -146,29 +185,11 @@ static struct heddle_cost cost_gemm(struct heddle_exec *x)
 static const heddle_kernel kernel_gemm = {
     .size = sizeof(heddle_kernel),
     .name = "gemm",
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_gemm}},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_gemm},
+                 {.device = HEDDLE_DEV_CUDA, .run = cuda_gemm}},
     .cost = cost_gemm};
 
 /* --- submitting ------------------------------------------------------------------ */
-
-/* Operands of one task, as they are collected. */
-struct list {
-    heddle_handle *op[LA_OPERANDS];
-    enum heddle_mode mode[LA_OPERANDS];
-    unsigned n;
-};
-
-static unsigned list_columns(struct list *l, heddle_matrix *a,
-                             struct la_range cols, enum heddle_mode mode)
-{
-    const struct la_range b = la_cover(a, cols);
-
-    for (size_t k = b.first; k < b.end; k++) {
-        l->op[l->n] = a->col[k];
-        l->mode[l->n++] = mode;
-    }
-    return (unsigned)(b.end - b.first);
-}
 
 /* Rows of a block column as a handle of their own. */
 static heddle_status view_rows(heddle_handle *column, struct la_range rows,
@@ -196,23 +217,21 @@ static heddle_status submit_one(const struct la_head *h,
         r.j.first == la_first(p->c, cb.first) &&
         r.j.end == la_min(p->c->n, cb.end * p->c->nb);
     struct gemm_arg g = {.h = *h, .ta = p->ta, .tb = p->tb, .r = r};
-    struct list l = {.n = 0};
+    struct la_list l = {.n = 0};
     heddle_status st = HEDDLE_OK;
 
     g.alpha = la_scalar_of(h->t, p->alpha);
     g.beta = la_scalar_of(h->t, is_first ? p->beta : heddle_la_one(h->t));
     g.c_row = p->by_rows ? r.i.first : 0;
-    g.c0 = la_first(p->c, cb.first);
-    g.nc = list_columns(&l, p->c, r.j, is_whole ? HEDDLE_W : HEDDLE_RW);
+    g.nc =
+        la_list_columns(&l, p->c, r.j, is_whole ? HEDDLE_W : HEDDLE_RW, &g.c0);
     if (!is_empty(r.k)) {
         const struct la_range an = la_cover(p->a, ac), bn = la_cover(p->b, bc);
 
-        g.a0 = la_first(p->a, an.first);
-        g.b0 = la_first(p->b, bn.first);
-        g.na = list_columns(&l, p->a, ac, HEDDLE_R);
+        g.na = la_list_columns(&l, p->a, ac, HEDDLE_R, &g.a0);
         g.b_is_a = p->a == p->b && an.first == bn.first && an.end == bn.end;
         if (!g.b_is_a)
-            g.nb = list_columns(&l, p->b, bc, HEDDLE_R);
+            g.nb = la_list_columns(&l, p->b, bc, HEDDLE_R, &g.b0);
     }
     if (p->by_rows) {
         unsigned made = 0;
@@ -281,25 +300,37 @@ size_t heddle_la_group(const heddle_la *la, const heddle_matrix *c)
 {
     size_t group = la_max(1, GEMM_WIDTH / c->nb);
 
-    while (group > 1 && c->nt / group < 4 * (size_t)la->ncores)
+    if (la->has_cuda)
+        return la_min(group, 2);
+    while (group > 1 && c->nt / group < 2 * (size_t)la->ncores)
         group--;
     return la_min(group, GEMM_COLUMNS);
 }
 
-/* Parts of the rows of C, when there are too few block columns for the cores. */
-static size_t parts_of(const heddle_la *la, const heddle_matrix *c)
+/* How C is cut into tasks: groups of block columns and, when these would be too
+ * narrow or too few, parts of their rows. */
+static size_t cut_rows(const heddle_la *la, const heddle_matrix *c,
+                       size_t *group)
 {
     const size_t want = 2 * (size_t)la->ncores;
+    const size_t wide = la_min(la_max(1, GEMM_WIDTH / 2 / c->nb), GEMM_COLUMNS);
+    size_t columns;
 
-    if (c->nt == 0 || c->nt >= want || la->has_cuda)
+    *group = heddle_la_group(la, c);
+    if (c->nt == 0 || la->has_cuda) /* devices like whole block columns */
         return 1;
-    return la_max(1, la_min((want + c->nt - 1) / c->nt, c->m / GEMM_ROWS));
+    columns = (c->nt + *group - 1) / *group;
+    if (*group >= wide && columns >= want)
+        return 1;
+    *group = la_min(la_max(*group, wide), c->nt);
+    columns = (c->nt + *group - 1) / *group;
+    return la_max(1, la_min((want + columns - 1) / columns, c->m / GEMM_ROWS));
 }
 
 static heddle_status submit_gemm(const struct la_head *h, struct la_product p)
 {
-    const size_t group = heddle_la_group(h->la, p.c),
-                 parts = parts_of(h->la, p.c);
+    size_t group;
+    const size_t parts = cut_rows(h->la, p.c, &group);
 
     p.by_rows = parts > 1;
     for (size_t j = 0; j < p.c->nt; j += group)

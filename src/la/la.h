@@ -50,7 +50,8 @@ struct heddle_matrix {
     heddle_ctx *ctx;
     enum heddle_dtype dtype;
     enum heddle_la_type t;
-    size_t m, n, nb, nt;  /* nt block columns of width nb, the last one less */
+    size_t m, n, nb, nt; /* nt block columns of width nb, the last one less */
+    size_t list; /* block columns that a task of a product gets at once */
     heddle_handle *root;  /* NULL: block columns have memory of their own */
     heddle_handle *col[]; /* nt of them */
 };

@@ -8,6 +8,10 @@
 #include "base/alloc.h"
 #include "la/la.h"
 
+/* A task has at most 255 operands; what a device needs at once should be less than
+ * it has, and has to be known one by one. */
+enum { LIST_CORE = 120, LIST_DEVICE = 6 };
+
 static size_t pick_nb(const heddle_la *la, size_t m, size_t n)
 {
     const size_t k = la_min(m, n), want = 8 * (size_t)la_max(la->ncores, 1);
@@ -61,7 +65,8 @@ heddle_status heddle_matrix_create_nb(heddle_la *la, enum heddle_dtype dtype,
                                 .m = m,
                                 .n = n,
                                 .nb = nb,
-                                .nt = nt};
+                                .nt = nt,
+                                .list = la->has_cuda ? LIST_DEVICE : LIST_CORE};
     st = make_columns(la, x, a, ld);
     if (st != HEDDLE_OK) {
         heddle_matrix_destroy(x);

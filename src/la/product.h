@@ -13,8 +13,7 @@
 #include "la/la.h"
 
 enum {
-    LA_OPERANDS = 255, /* of a task */
-    LA_LIST = 120      /* block columns of one matrix that a task gets */
+    LA_OPERANDS = 255 /* of a task */
 };
 
 /* Rows or columns first .. end - 1. */
@@ -38,12 +37,35 @@ static inline struct la_range la_cover(const heddle_matrix *a,
     return (struct la_range){r.first / a->nb, (r.end - 1) / a->nb + 1};
 }
 
-/* The part of r that LA_LIST block columns of a cover. */
+/* The part of r that as many block columns of a cover as a task gets. */
 static inline struct la_range la_chunk(const heddle_matrix *a,
                                        struct la_range r)
 {
     return (struct la_range){
-        r.first, la_min(r.end, (r.first / a->nb + LA_LIST) * a->nb)};
+        r.first, la_min(r.end, (r.first / a->nb + a->list) * a->nb)};
+}
+
+/* Operands of one task, as they are collected. */
+struct la_list {
+    heddle_handle *op[LA_OPERANDS];
+    enum heddle_mode mode[LA_OPERANDS];
+    unsigned n;
+};
+
+/* Appends the block columns that cover cols; their number, and the first column
+ * of the first of them. */
+static inline unsigned la_list_columns(struct la_list *l, heddle_matrix *a,
+                                       struct la_range cols,
+                                       enum heddle_mode mode, size_t *first_out)
+{
+    const struct la_range b = la_cover(a, cols);
+
+    for (size_t k = b.first; k < b.end; k++) {
+        l->op[l->n] = a->col[k];
+        l->mode[l->n++] = mode;
+    }
+    *first_out = la_first(a, b.first);
+    return (unsigned)(b.end - b.first);
 }
 
 struct la_pieces {
@@ -97,7 +119,7 @@ heddle_status heddle_la_submit_product(const struct la_head *h,
                                        const struct la_product *p,
                                        int priority);
 
-/* Block columns of C that one task should compute: wide enough for BLAS, but four
+/* Block columns of C that one task should compute: wide enough for BLAS, but two
  * tasks for each core. */
 size_t heddle_la_group(const heddle_la *la, const heddle_matrix *c);
 

@@ -166,35 +166,15 @@ static const heddle_kernel kernel_symm = {
 
 /* --- submitting ------------------------------------------------------------------ */
 
-struct list {
-    heddle_handle *op[LA_OPERANDS];
-    enum heddle_mode mode[LA_OPERANDS];
-    unsigned n;
-};
-
-static unsigned list_columns(struct list *l, heddle_matrix *a,
-                             struct la_range cols, enum heddle_mode mode,
-                             size_t *first_out)
-{
-    const struct la_range b = la_cover(a, cols);
-
-    for (size_t k = b.first; k < b.end; k++) {
-        l->op[l->n] = a->col[k];
-        l->mode[l->n++] = mode;
-    }
-    *first_out = la_first(a, b.first);
-    return (unsigned)(b.end - b.first);
-}
-
 static heddle_status submit_one(struct symm_arg g, heddle_matrix *a,
                                 heddle_matrix *b, heddle_matrix *c,
                                 int priority)
 {
-    struct list l = {.n = 0};
+    struct la_list l = {.n = 0};
 
-    g.nc = list_columns(&l, c, g.j, HEDDLE_RW, &g.c0);
-    g.na = list_columns(&l, a, g.k, HEDDLE_R, &g.a0);
-    g.nb = list_columns(&l, b, g.j, HEDDLE_R, &g.b0);
+    g.nc = la_list_columns(&l, c, g.j, HEDDLE_RW, &g.c0);
+    g.na = la_list_columns(&l, a, g.k, HEDDLE_R, &g.a0);
+    g.nb = la_list_columns(&l, b, g.j, HEDDLE_R, &g.b0);
     return heddle_la_submit(g.h.la, &kernel_symm, l.op, l.mode, l.n, &g,
                             sizeof(g), priority);
 }

@@ -3,12 +3,14 @@
  * syrk, herk: C = alpha A A^T + beta C, one triangle of C.
  * syr2k, her2k: C = alpha A B^T + alpha B A^T + beta C.
  *
- * For each block column of C: its square on the diagonal by a task of its own, the
- * rows below it (or above) by products.
+ * For some block columns of C each: their square on the diagonal by a task of its
+ * own, the rows below it (or above) by products.
  */
 #include "la/product.h"
 
-/* Operands: the block column of C, then block columns of A, then of B. */
+enum { SYRK_WIDTH = 512 }; /* columns of a square, if there are enough */
+
+/* Operands: block columns of C, of A, of B. */
 struct syrk_arg {
     struct la_head h;
     char uplo, trans;
@@ -16,21 +18,21 @@ struct syrk_arg {
     bool is_two;   /* syr2k, her2k */
     bool b_is_a;   /* there is no B, or it is the same */
     bool is_first; /* beta counts: else this adds */
-    unsigned na, nb;
+    unsigned nc, na, nb;
     size_t a0, b0, c0; /* first columns of the first operands */
     struct la_range j; /* rows and columns of the square */
     struct la_range k;
     struct la_scalar alpha, beta;
 };
 
-/* The square of rows and columns s, with operands that are one piece there. */
+/* Rows and columns s of piece p of C, with operands that are one piece there. */
 static void square(const struct syrk_arg *g, struct la_block a,
                    struct la_block b, struct la_range s, const void *beta,
-                   struct la_block c)
+                   const struct la_pieces *c, unsigned p)
 {
     const size_t n = s.end - s.first;
     const struct la_block to =
-        la_part(g->h.t, c, s.first, s.first - g->c0, n, n);
+        la_part(g->h.t, c->block[p], s.first, s.first - c->first[p], n, n);
 
     if (g->is_two)
         heddle_blas_syr2k(g->h.t, g->is_hermitian, g->uplo, g->trans, &g->alpha,
@@ -52,13 +54,13 @@ static struct la_block part_of(const struct syrk_arg *g,
                    rows.end - rows.first, cols.end - cols.first);
 }
 
-/* A^T B where these have several pieces: products between the squares. */
+/* Products between the squares, where there are several: columns s of C. */
 static void between(const struct syrk_arg *g, const struct la_pieces *a,
                     const struct la_pieces *b, struct la_range s,
-                    const void *beta, struct la_block c)
+                    const void *beta, const struct la_pieces *c)
 {
     const enum heddle_la_type t = g->h.t;
-    const struct la_pieces to = {.n = 1, .first = {g->c0}, .block = {c}};
+    const char tb = g->trans != 'N' ? 'N' : g->is_hermitian ? 'C' : 'T';
     const struct la_ranges r = {
         .i = g->uplo == 'L' ? (struct la_range){s.end, g->j.end}
                             : (struct la_range){g->j.first, s.first},
@@ -67,55 +69,75 @@ static void between(const struct syrk_arg *g, const struct la_pieces *a,
 
     if (r.i.first >= r.i.end)
         return;
-    heddle_la_multiply(t, g->trans, 'N', &g->alpha, a, b, beta, &to, 0, r);
+    heddle_la_multiply(t, g->trans, tb, &g->alpha, a, b, beta, c, 0, r);
     if (g->is_two) {
         const struct la_scalar alpha =
             g->is_hermitian ? la_scalar_conj(t, g->alpha) : g->alpha;
 
-        heddle_la_multiply(t, g->trans, 'N', &alpha, b, a, heddle_la_one(t),
-                           &to, 0, r);
+        heddle_la_multiply(t, g->trans, tb, &alpha, b, a, heddle_la_one(t), c,
+                           0, r);
     }
+}
+
+/* C = beta C: BLAS makes the diagonal of a hermitian one real. */
+static void scale(const struct syrk_arg *g, const struct la_pieces *c,
+                  unsigned p, struct la_range s)
+{
+    const size_t n = s.end - s.first;
+    const struct la_block none =
+        g->trans == 'N' ? (struct la_block){c->block[p].a, n, 0, n}
+                        : (struct la_block){c->block[p].a, 0, n, 1};
+
+    square(g, none, none, s, &g->beta, c, p);
+    between(g, NULL, NULL, s, &g->beta, c);
+}
+
+/* Columns of piece p of C. */
+static void run_piece(const struct syrk_arg *g, const struct la_pieces *a,
+                      const struct la_pieces *b, const struct la_pieces *c,
+                      unsigned p)
+{
+    const bool no = g->trans == 'N';
+    const void *one = heddle_la_one(g->h.t);
+    const void *beta = g->is_first ? (const void *)&g->beta : one;
+    const struct la_range own = la_cut(g->j, la_piece_columns(c, p));
+
+    if (g->k.first >= g->k.end) {
+        scale(g, c, p, own);
+        return;
+    }
+    for (unsigned q = 0; q < a->n; q++)
+        for (unsigned r = 0; r < b->n; r++) {
+            const struct la_range both =
+                la_cut(la_piece_columns(a, q), la_piece_columns(b, r));
+            const struct la_range s = no ? own : la_cut(own, both),
+                                  k = no ? la_cut(g->k, both) : g->k;
+
+            if (s.first >= s.end || k.first >= k.end)
+                continue;
+            square(g, part_of(g, a, q, s, k), part_of(g, b, r, s, k), s,
+                   k.first == g->k.first ? beta : one, c, p);
+            if (!no)
+                between(g, a, b, s, beta, c);
+        }
+    if (no)
+        between(g, a, b, own, beta, c);
 }
 
 static heddle_status run_syrk(struct heddle_exec *x)
 {
     const struct syrk_arg *g = heddle_exec_arg(x);
     const enum heddle_la_type t = g->h.t;
-    const struct la_block c = la_operand(x, 0);
-    const void *one = heddle_la_one(t);
-    const void *beta = g->is_first ? (const void *)&g->beta : one;
-    struct la_pieces a, own;
-    const struct la_pieces *b = g->b_is_a ? &a : &own;
+    struct la_pieces a, b, c;
 
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
-    heddle_la_pieces(x, t, 1, g->na, g->a0, &a);
+    heddle_la_pieces(x, t, 0, g->nc, g->c0, &c);
+    heddle_la_pieces(x, t, g->nc, g->na, g->a0, &a);
     if (!g->b_is_a)
-        heddle_la_pieces(x, t, 1 + g->na, g->nb, g->b0, &own);
-    if (g->k.first >= g->k.end) {
-        const size_t n = g->j.end - g->j.first;
-        const struct la_block none = g->trans == 'N'
-                                         ? (struct la_block){c.a, n, 0, n}
-                                         : (struct la_block){c.a, 0, n, 1};
-
-        square(g, none, none, g->j, beta, c);
-        return HEDDLE_OK;
-    }
-    for (unsigned p = 0; p < a.n; p++)
-        for (unsigned q = 0; q < b->n; q++) {
-            const bool no = g->trans == 'N';
-            const struct la_range both =
-                la_cut(la_piece_columns(&a, p), la_piece_columns(b, q));
-            const struct la_range s = no ? g->j : la_cut(g->j, both),
-                                  k = no ? la_cut(g->k, both) : g->k;
-
-            if (s.first >= s.end || k.first >= k.end)
-                continue;
-            square(g, part_of(g, &a, p, s, k), part_of(g, b, q, s, k), s,
-                   k.first == g->k.first ? beta : one, c);
-            if (!no)
-                between(g, &a, b, s, beta, c);
-        }
+        heddle_la_pieces(x, t, g->nc + g->na, g->nb, g->b0, &b);
+    for (unsigned p = 0; p < c.n; p++)
+        run_piece(g, &a, g->b_is_a ? &a : &b, &c, p);
     return HEDDLE_OK;
 }
 
@@ -139,38 +161,27 @@ static const heddle_kernel kernel_syrk = {
 
 /* One task: j and k are small enough. */
 static heddle_status submit_square(struct syrk_arg g, heddle_matrix *a,
-                                   heddle_matrix *b, heddle_handle *c,
+                                   heddle_matrix *b, heddle_matrix *c,
                                    int priority)
 {
     const struct la_range none = {0, 0};
     const struct la_range cols = g.k.first >= g.k.end ? none
                                  : g.trans == 'N'     ? g.k
                                                       : g.j;
-    const struct la_range ab = la_cover(a, cols), bb = la_cover(b, cols);
-    heddle_handle *op[LA_OPERANDS] = {c};
-    enum heddle_mode mode[LA_OPERANDS] = {HEDDLE_RW};
-    unsigned n = 1;
+    struct la_list l = {.n = 0};
 
     g.b_is_a = a == b;
-    g.a0 = la_first(a, ab.first);
-    g.b0 = la_first(b, bb.first);
-    for (size_t i = ab.first; i < ab.end; i++) {
-        op[n] = a->col[i];
-        mode[n++] = HEDDLE_R;
-    }
-    g.na = n - 1;
-    for (size_t i = bb.first; i < bb.end && !g.b_is_a; i++) {
-        op[n] = b->col[i];
-        mode[n++] = HEDDLE_R;
-    }
-    g.nb = n - 1 - g.na;
-    return heddle_la_submit(g.h.la, &kernel_syrk, op, mode, n, &g, sizeof(g),
-                            priority);
+    g.nc = la_list_columns(&l, c, g.j, HEDDLE_RW, &g.c0);
+    g.na = la_list_columns(&l, a, cols, HEDDLE_R, &g.a0);
+    if (!g.b_is_a)
+        g.nb = la_list_columns(&l, b, cols, HEDDLE_R, &g.b0);
+    return heddle_la_submit(g.h.la, &kernel_syrk, l.op, l.mode, l.n, &g,
+                            sizeof(g), priority);
 }
 
 /* The square g.j, one part of k after the other. */
 static heddle_status submit_squares(struct syrk_arg g, heddle_matrix *a,
-                                    heddle_matrix *b, heddle_handle *c,
+                                    heddle_matrix *b, heddle_matrix *c,
                                     int priority)
 {
     const size_t end = g.k.end;
@@ -221,21 +232,21 @@ static heddle_status submit_rest(const struct syrk_arg *g, heddle_matrix *a,
 static heddle_status submit_all(struct syrk_arg g, heddle_matrix *a,
                                 heddle_matrix *b, heddle_matrix *c)
 {
+    const size_t group =
+        la_max(1, la_min(heddle_la_group(g.h.la, c), SYRK_WIDTH / c->nb));
+    const size_t step = group * c->nb;
+
     g.k = (struct la_range){0, g.trans == 'N' ? a->n : a->m};
     if (la_is_zero(g.h.t, &g.alpha))
         g.k.end = 0;
-    for (size_t j = 0; j < c->nt; j++) {
-        const size_t end = la_first(c, j) + la_width(c, j);
-        const int priority = (int)(c->nt - j);
+    for (g.j.first = 0; g.j.first < c->n; g.j.first = g.j.end) {
+        const int priority = (int)(c->nt - g.j.first / c->nb);
 
-        g.c0 = la_first(c, j);
-        for (g.j.first = g.c0; g.j.first < end; g.j.first = g.j.end) {
-            g.j.end = end;
-            if (g.trans != 'N' && g.k.end > 0)
-                g.j = la_chunk(b, la_chunk(a, g.j));
-            LA_TRY(submit_squares(g, a, b, c->col[j], priority));
-            LA_TRY(submit_rest(&g, a, b, c, priority));
-        }
+        g.j.end = la_min(c->n, (g.j.first / step + 1) * step);
+        if (g.trans != 'N' && g.k.end > 0)
+            g.j = la_chunk(b, la_chunk(a, g.j));
+        LA_TRY(submit_squares(g, a, b, c, priority));
+        LA_TRY(submit_rest(&g, a, b, c, priority));
     }
     return HEDDLE_OK;
 }

@@ -116,21 +116,14 @@ heddle_status heddle_la_transpose(heddle_la *la, char trans, heddle_matrix *a,
         g.rows =
             (struct la_range){la_first(b, j), la_first(b, j) + la_width(b, j)};
         for (g.cols.first = 0; g.cols.first < a->n; g.cols.first = g.cols.end) {
-            heddle_handle *op[1 + LA_LIST] = {b->col[j]};
-            enum heddle_mode mode[1 + LA_LIST];
-            struct la_range k;
+            struct la_list l = {.op = {b->col[j]}, .mode = {HEDDLE_RW}, .n = 1};
 
             g.cols.end = a->n;
             g.cols = la_chunk(a, g.cols);
-            mode[0] =
-                g.cols.first == 0 && g.cols.end == a->n ? HEDDLE_W : HEDDLE_RW;
-            k = la_cover(a, g.cols);
-            g.a0 = la_first(a, k.first);
-            for (g.na = 0; k.first < k.end; k.first++) {
-                op[1 + g.na] = a->col[k.first];
-                mode[1 + g.na++] = HEDDLE_R;
-            }
-            LA_TRY(heddle_la_submit(la, &kernel_transpose, op, mode, 1 + g.na,
+            if (g.cols.first == 0 && g.cols.end == a->n)
+                l.mode[0] = HEDDLE_W;
+            g.na = la_list_columns(&l, a, g.cols, HEDDLE_R, &g.a0);
+            LA_TRY(heddle_la_submit(la, &kernel_transpose, l.op, l.mode, l.n,
                                     &g, sizeof(g), (int)(b->nt - j)));
         }
     }

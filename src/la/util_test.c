@@ -404,9 +404,8 @@ TEST(random)
     rig_close(&r);
 }
 
-/* The sums of the first powers of the squares of the singular values, and the
- * product with the inverse, pin down the spectrum: here A^H A is compared through
- * its trace and the trace of its square, and A^-1 through a solve by hand. */
+/* Sums of powers of the singular values: the trace of A^H A and of its square, and
+ * of A where it is hermitian. */
 static void latms_one(struct rig *r, enum heddle_la_type t,
                       enum heddle_la_kind kind, size_t m, size_t n, double cond)
 {
@@ -461,7 +460,7 @@ TEST(latms)
 }
 
 /* The smallest values are there too: A with all of them 1 is unitary, and the
- * Cholesky factor of a hermitian one has the determinant's diagonal. */
+ * Cholesky factor of a hermitian one gives the determinant. */
 TEST(latms_spectrum)
 {
     RIG(r);

@@ -172,6 +172,7 @@ static inline bool where_is_at(const struct heddle_where *w, unsigned node)
 /* where.c. All with the lock held. */
 struct heddle_where *heddle_where_get(struct heddle_mem *m,
                                       heddle_handle *unit);
+void heddle_where_used(heddle_handle *unit, uint64_t task);
 void heddle_where_set(struct heddle_mem *m, struct heddle_where *w,
                       uint64_t valid);
 void heddle_where_free(struct heddle_mem *m, struct heddle_where *w);

@@ -69,24 +69,23 @@ struct heddle_mem_req {
     /* the caller's */
     unsigned node;
     unsigned nops;
-    struct heddle_mem_op *op; /* at least nops; units may repeat */
-    struct heddle_mem_op local[HEDDLE_MEM_OPERANDS];
     unsigned nprivate; /* buffers of its own: scratch, partial results */
-    size_t private_bytes[HEDDLE_MEM_OPERANDS + 1];
-    bool is_forced; /* over the budget rather than wait: see memory.md */
-    bool stays;     /* its next uses are not known: nothing goes home with it */
-    bool keeps;     /* another copy of what it updates must exist */
+    bool is_forced;    /* over the budget rather than wait: see memory.md */
+    bool stays; /* its next uses are not known: nothing goes home with it */
+    bool keeps; /* another copy of what it updates must exist */
     bool is_writing;    /* the module's: counted in nwriters */
     bool is_handed_out; /* and in nowners */
-    bool is_last;    /* the unit goes: waits for every transfer of it, and none
+    bool is_last; /* the unit goes: waits for every transfer of it, and none
                        begins afterwards */
+    struct heddle_mem_op *op; /* at least nops; units may repeat */
+    uint64_t user; /* its end is that of these uses: see heddle_mem_will_use();
+                      0: of none */
     /* Called once, by the mover, without a lock: HEDDLE_OK, or why not; then the
      * request holds nothing and needs no end. */
     void (*ready)(struct heddle_mem_req *req, heddle_status st);
 
-    /* results */
-    void *private_ptr[HEDDLE_MEM_OPERANDS + 1];
-    heddle_handle *culprit; /* the unit that could not be had, or NULL */
+    heddle_handle
+        *culprit; /* a result: the unit that could not be had, or NULL */
 
     /* the module's */
     struct heddle_mem_req *next, *prev;
@@ -95,6 +94,11 @@ struct heddle_mem_req {
     unsigned bypassed;
     unsigned appeals;
     heddle_status status;
+
+    /* by operand; private_ptr: results */
+    struct heddle_mem_op local[HEDDLE_MEM_OPERANDS];
+    size_t private_bytes[HEDDLE_MEM_OPERANDS + 1];
+    void *private_ptr[HEDDLE_MEM_OPERANDS + 1];
 };
 
 /* What the engine tells and is asked. Called with `lock` held unless it says

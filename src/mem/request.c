@@ -387,6 +387,8 @@ void heddle_mem_end(struct heddle_mem *m, struct heddle_mem_req *req,
     bool has_work;
 
     mem_lock(m);
+    for (unsigned i = 0; i < req->nops && req->user != 0; i++)
+        heddle_where_used(req->op[i].unit, req->user);
     for (unsigned i = 0; i < req->nops; i++) {
         if (!mode_writes(req->op[i].mode) || st == HEDDLE_EDECLINED)
             continue;

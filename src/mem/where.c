@@ -281,10 +281,18 @@ void heddle_mem_will_use(struct heddle_mem *m, heddle_handle *unit,
     heddle_mutex_unlock(&m->lock);
 }
 
+/* Lock held. */
+void heddle_where_used(heddle_handle *unit, uint64_t task)
+{
+    struct heddle_where *w = heddle_load_rlx(&unit->where);
+
+    if (w != NULL)
+        use_remove(w, task);
+}
+
 void heddle_mem_used(struct heddle_mem *m, heddle_handle *unit, uint64_t task)
 {
     heddle_mutex_lock(&m->lock);
-    if (heddle_load_rlx(&unit->where) != NULL)
-        use_remove(heddle_load_rlx(&unit->where), task);
+    heddle_where_used(unit, task);
     heddle_mutex_unlock(&m->lock);
 }

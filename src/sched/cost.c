@@ -50,7 +50,8 @@ static void cost_digest(struct heddle_win *w, struct heddle_win_sort *s)
     const struct heddle_sched_class *cls = w->copy.cls;
     double sum = 0, nworkers = 0, least = INFINITY;
     unsigned type = UINT32_MAX;
-    bool is_many = false;
+    int32_t only = -1;
+    bool is_many = false, has_more = false;
 
     w->version++;
     s->best = NAN;
@@ -61,6 +62,8 @@ static void cost_digest(struct heddle_win *w, struct heddle_win_sort *s)
         if (ns == INFINITY)
             continue;
         is_many |= type != UINT32_MAX && type != cls[c].type;
+        has_more |= only >= 0;
+        only = (int32_t)c;
         type = cls[c].type;
         if (!isnan(ns)) {
             sum += ns * cls[c].nworkers;
@@ -76,6 +79,8 @@ static void cost_digest(struct heddle_win *w, struct heddle_win_sort *s)
     }
     if (!is_many)
         s->is_known = true; /* nothing to choose */
+    w->has_choice |= is_many;
+    heddle_store_rlx(&s->only, has_more ? -1 : only); /* a hint */
     s->weight = nworkers == 0 ? 0 : w->weighs_mean ? sum / nworkers : least;
 }
 
@@ -198,12 +203,17 @@ void heddle_win_ask(struct heddle_win *w, struct heddle_sched_task *t,
     const struct heddle_sched_view *v = w->copy.view;
     void *self = w->copy.view_self;
     const unsigned number = v->sort(self, t);
+    int32_t only;
 
     q->s = cost_find(w, t, number, false);
     q->now = (double)v->now_ns(self);
     if (q->s == NULL)
         cost_ask(w, t, q->ns, q->sure);
+    only = q->s != NULL ? heddle_load_rlx(&q->s->only) : -1;
     for (unsigned c = 0; c < w->copy.ncls && wants_fetch; c++) {
+        q->fetch[c] = 0;
+        if (only >= 0 && c != (unsigned)only)
+            continue; /* it will not go there */
         q->fetch[c] = v->fetch(self, t, c);
         if (!(q->fetch[c] >= 0) || q->fetch[c] > 1e18)
             q->fetch[c] = 0; /* unknown, or no way: the cost says that */

@@ -52,6 +52,12 @@ static void heft_took(void *self, struct heddle_sched_task *t, unsigned worker)
     heddle_place_took(self, t, worker);
 }
 
+static void heft_noted(void *self, const struct heddle_sched_note *note,
+                       unsigned n)
+{
+    heddle_place_noted(self, note, n);
+}
+
 static void heft_ended(void *self, const struct heddle_sched_task *t,
                        unsigned worker, double ns)
 {
@@ -94,6 +100,7 @@ const struct heddle_sched_ops heddle_sched_heft = {
     .submitted = heft_submitted,
     .took = heft_took,
     .ended = heft_ended,
+    .noted = heft_noted,
     .order = heft_order,
     .lost = heft_lost,
     .steals = heft_steals,

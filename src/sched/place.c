@@ -30,6 +30,52 @@ void heddle_place_fini(struct heddle_place *p)
 
 /* --- queues ----------------------------------------------------------------*/
 
+static void queue_put(const struct heddle_place *p,
+                      struct heddle_place_queue *q, struct heddle_sched_task *t)
+{
+    q->count++;
+    if (q->last != NULL && heddle_win_before(&p->win, t, q->last)) {
+        heddle_heap_push(&q->heap, t, heddle_win_before, &p->win);
+        return;
+    }
+    t->link[0] = t->link[1] = NULL;
+    if (q->last != NULL)
+        q->last->link[0] = t;
+    else
+        q->first = t;
+    q->last = t;
+}
+
+/* Which comes next; NULL: the queue is empty. */
+static struct heddle_sched_task *queue_top(const struct heddle_place *p,
+                                           const struct heddle_place_queue *q)
+{
+    struct heddle_sched_task *t = q->heap.root;
+
+    return q->first == NULL ||
+                   (t != NULL && heddle_win_before(&p->win, t, q->first))
+               ? t
+               : q->first;
+}
+
+static struct heddle_sched_task *queue_take(struct heddle_place *p,
+                                            struct heddle_place_queue *q)
+{
+    struct heddle_sched_task *t = queue_top(p, q);
+
+    if (t == NULL)
+        return NULL;
+    q->count--;
+    if (t != q->first)
+        return heddle_heap_pop(&q->heap, heddle_win_before, &p->win);
+    q->first = t->link[0];
+    if (q->first == NULL)
+        q->last = NULL;
+    HEDDLE_PREFETCH_W(q->first); /* the next one: a submitter had it last */
+    HEDDLE_PREFETCH_W(q->first != NULL ? &q->first->link[1] : NULL);
+    return t;
+}
+
 static void place_put(struct heddle_place *p, struct heddle_sched_task *t,
                       unsigned cls, double ns)
 {
@@ -44,8 +90,8 @@ static void place_put(struct heddle_place *p, struct heddle_sched_task *t,
         q->bin[r->bin] += r->est;
         q->sum += r->est;
     }
-    heddle_heap_push(&q->heap, t, heddle_win_before, &p->win);
-    heddle_add_rlx(&p->win.nqueued, 1u); /* a hint */
+    queue_put(p, q, t);
+    heddle_win_queued(&p->win, 1);
 }
 
 /* The task has left the heap. */
@@ -58,20 +104,23 @@ static void place_left(struct heddle_place *p, struct heddle_sched_task *t,
     if (r != NULL) {
         q->bin[r->bin] -= r->est;
         q->sum -= r->est;
+        HEDDLE_PREFETCH_W(r + 1); /* often that of the next task */
+        HEDDLE_PREFETCH_W(
+            (const void *)((uintptr_t)(r + 1) +
+                           offsetof(struct heddle_win_rec, is_out)));
     }
-    if (q->heap.count == 0) { /* rounding errors do not pile up */
+    if (q->count == 0) { /* rounding errors do not pile up */
         q->sum = 0;
         for (int i = 0; i < HEDDLE_PLACE_BINS; i++)
             q->bin[i] = 0;
     }
-    heddle_add_rlx(&p->win.nqueued, (uint64_t)-1);
+    heddle_win_queued(&p->win, -1);
 }
 
 static struct heddle_sched_task *place_take(struct heddle_place *p,
                                             unsigned cls)
 {
-    struct heddle_sched_task *t =
-        heddle_heap_pop(&p->queue[cls].heap, heddle_win_before, &p->win);
+    struct heddle_sched_task *t = queue_take(p, &p->queue[cls]);
 
     if (t != NULL)
         place_left(p, t, cls);
@@ -84,7 +133,7 @@ static void place_put_anyone(struct heddle_place *p,
     t->link[0] = NULL;
     *p->anyone_end = t;
     p->anyone_end = &t->link[0];
-    heddle_add_rlx(&p->win.nqueued, 1u);
+    heddle_win_queued(&p->win, 1);
 }
 
 /* Takes out what *at points to. */
@@ -96,11 +145,18 @@ static struct heddle_sched_task *place_cut(struct heddle_place *p,
     *at = t->link[0];
     if (p->anyone_end == &t->link[0])
         p->anyone_end = at;
-    heddle_add_rlx(&p->win.nqueued, (uint64_t)-1);
+    heddle_win_queued(&p->win, -1);
     return t;
 }
 
 /* --- placement -------------------------------------------------------------*/
+
+/* Ranks of what is new, where somebody goes by them. */
+static void place_rank(struct heddle_place *p)
+{
+    if (!p->win.is_flat)
+        heddle_win_rank(&p->win);
+}
 
 /* When the task would end on the class. */
 static double place_end(const struct heddle_place *p,
@@ -132,9 +188,9 @@ static unsigned place_any(const struct heddle_place *p,
         const double ns = q->s != NULL ? heddle_win_sort_ns(&p->win, q->s, c)
                                        : heddle_win_ns(&p->win, q, c);
 
-        if (ns != INFINITY && (best == UINT32_MAX ||
-                               p->queue[c].heap.count * cls[best].nworkers <
-                                   p->queue[best].heap.count * cls[c].nworkers))
+        if (ns != INFINITY &&
+            (best == UINT32_MAX || p->queue[c].count * cls[best].nworkers <
+                                       p->queue[best].count * cls[c].nworkers))
             best = c;
     }
     return best == UINT32_MAX ? 0 : best;
@@ -144,9 +200,12 @@ static unsigned place_choose(const struct heddle_place *p,
                              const struct heddle_win_ask *q,
                              const struct heddle_win_rec *r)
 {
+    const int32_t only = q->s != NULL ? heddle_load_rlx(&q->s->only) : -1;
     double least = INFINITY, least_all = INFINITY;
     unsigned best = UINT32_MAX, best_all = UINT32_MAX;
 
+    if (only >= 0)
+        return (unsigned)only;
     for (unsigned c = 0; c < p->win.copy.ncls; c++) {
         const double end = place_end(p, q, r, c) + q->fetch[c];
 
@@ -192,13 +251,13 @@ void heddle_place_push(struct heddle_place *p, struct heddle_sched_task *t)
         heddle_spin_lock(&p->win.lock);
         t->aux = p->pushes++;
         heddle_heap_push(&p->plain, t, heddle_win_before_plain, NULL);
-        heddle_add_rlx(&p->win.nqueued, 1u);
+        heddle_win_queued(&p->win, 1);
         heddle_spin_unlock(&p->win.lock);
         return;
     }
     heddle_win_ask(&p->win, t, true, &q);
     heddle_spin_lock(&p->win.lock);
-    heddle_win_rank(&p->win);
+    place_rank(p);
     place_one(p, t, &q);
     heddle_spin_unlock(&p->win.lock);
 }
@@ -216,24 +275,27 @@ static void place_ask_again(struct heddle_place *p,
 
 void heddle_place_again(struct heddle_place *p, double now)
 {
-    struct heddle_sched_task *all = NULL, *t;
+    struct heddle_sched_task *all = NULL, **last = &all, *t;
     struct heddle_win_ask q;
 
     for (unsigned c = 0; c < p->win.copy.ncls; c++) {
         struct heddle_sched_task *keep = NULL; /* without a record */
 
         while ((t = place_take(p, c)) != NULL) {
-            struct heddle_sched_task **to =
-                heddle_win_rec(&p->win, t) != NULL ? &all : &keep;
-
-            t->link[1] = *to;
-            *to = t;
+            if (heddle_win_rec(&p->win, t) != NULL) {
+                *last = t; /* in this order: they are queued as they come */
+                last = &t->link[1];
+                continue;
+            }
+            t->link[1] = keep;
+            keep = t;
         }
         while ((t = keep) != NULL) {
             keep = t->link[1];
             place_put(p, t, c, NAN);
         }
     }
+    *last = NULL;
     while ((t = all) != NULL) {
         all = t->link[1];
         place_ask_again(p, heddle_win_rec(&p->win, t), now, &q);
@@ -283,9 +345,10 @@ static struct heddle_sched_task *place_steal(struct heddle_place *p,
     for (unsigned c = 0; c < p->win.copy.ncls; c++) {
         double gain;
 
-        if (c == cls || p->queue[c].heap.root == NULL)
+        t = c == cls ? NULL : queue_top(p, &p->queue[c]);
+        if (t == NULL)
             continue;
-        gain = place_gain(p, p->queue[c].heap.root, c, cls, 0, now);
+        gain = place_gain(p, t, c, cls, 0, now);
         if (gain > most) {
             most = gain;
             from = c;
@@ -303,7 +366,7 @@ static struct heddle_sched_task *place_steal(struct heddle_place *p,
 static bool place_is_early(const struct heddle_place *p, unsigned worker,
                            unsigned cls, double now)
 {
-    const struct heddle_sched_task *t = p->queue[cls].heap.root;
+    const struct heddle_sched_task *t = queue_top(p, &p->queue[cls]);
     const struct heddle_win_rec *r =
         t != NULL ? heddle_win_rec(&p->win, t) : NULL;
 
@@ -320,7 +383,7 @@ static struct heddle_sched_task *place_pop(struct heddle_place *p,
     struct heddle_sched_task *t = NULL;
     struct heddle_win_rec *r;
 
-    heddle_win_rank(&p->win);
+    place_rank(p);
     if (!place_is_early(p, worker, cls, now))
         t = place_take(p, cls);
     if (t == NULL)
@@ -348,7 +411,7 @@ struct heddle_sched_task *heddle_place_pop(struct heddle_place *p,
         heddle_spin_lock(&p->win.lock);
         t = heddle_heap_pop(&p->plain, heddle_win_before_plain, NULL);
         if (t != NULL)
-            heddle_add_rlx(&p->win.nqueued, (uint64_t)-1);
+            heddle_win_queued(&p->win, -1);
         heddle_spin_unlock(&p->win.lock);
         return t;
     }
@@ -376,19 +439,51 @@ static void place_settle(struct heddle_place *p, double now)
     }
 }
 
-void heddle_place_took(struct heddle_place *p, struct heddle_sched_task *t,
-                       unsigned worker)
+static void place_got(struct heddle_place *p, const struct heddle_sched_task *t,
+                      unsigned worker, double now)
 {
-    const double now = (double)p->win.copy.view->now_ns(p->win.copy.view_self);
-    struct heddle_win_rec *r;
+    struct heddle_win_rec *r = heddle_win_rec(&p->win, t);
 
-    heddle_spin_lock(&p->win.lock);
-    r = heddle_win_rec(&p->win, t);
     heddle_win_popped(
         &p->win, r, worker, now,
         r != NULL
             ? heddle_win_sort_ns(&p->win, r->sort, p->win.copy.class_of[worker])
             : 0);
+}
+
+void heddle_place_took(struct heddle_place *p, struct heddle_sched_task *t,
+                       unsigned worker)
+{
+    const double now = (double)p->win.copy.view->now_ns(p->win.copy.view_self);
+
+    heddle_spin_lock(&p->win.lock);
+    place_got(p, t, worker, now);
+    heddle_spin_unlock(&p->win.lock);
+}
+
+void heddle_place_noted(struct heddle_place *p,
+                        const struct heddle_sched_note *note, unsigned n)
+{
+    const double now = (double)p->win.copy.view->now_ns(p->win.copy.view_self);
+
+    heddle_spin_lock(&p->win.lock);
+    for (unsigned i = 0; i < n; i++) { /* submitters wrote them, long ago */
+        const struct heddle_sched_task t = {.aux = note[i].aux};
+        struct heddle_win_rec *r = heddle_win_rec(&p->win, &t);
+
+        HEDDLE_PREFETCH_W(r);
+        HEDDLE_PREFETCH_W(r != NULL ? &r->is_out : NULL);
+    }
+    for (unsigned i = 0; i < n; i++) {
+        const struct heddle_sched_task t = {.aux = note[i].aux};
+
+        if (note[i].ns < 0)
+            place_got(p, &t, note[i].worker, now);
+        else
+            heddle_win_end(&p->win, &t, note[i].worker, now, note[i].ns);
+    }
+    if (p->anyone != NULL)
+        place_settle(p, now);
     heddle_spin_unlock(&p->win.lock);
 }
 

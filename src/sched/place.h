@@ -24,7 +24,11 @@
 enum { HEDDLE_PLACE_BINS = 64 };
 
 struct heddle_place_queue {
+    /* What comes in its order is chained through link[0], first to last: often
+     * that is all. The rest is in the heap. */
+    struct heddle_sched_task *first, *last;
     struct heddle_heap heap;
+    size_t count;                  /* in both */
     double bin[HEDDLE_PLACE_BINS]; /* ns of queued work by rank */
     double sum;
 };
@@ -50,6 +54,8 @@ void heddle_place_took(struct heddle_place *p, struct heddle_sched_task *t,
 void heddle_place_ended(struct heddle_place *p,
                         const struct heddle_sched_task *t, unsigned worker,
                         double ns);
+void heddle_place_noted(struct heddle_place *p,
+                        const struct heddle_sched_note *note, unsigned n);
 struct heddle_sched_task *heddle_place_lost(struct heddle_place *p,
                                             unsigned cls);
 

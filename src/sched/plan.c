@@ -36,6 +36,8 @@ enum {
     PLAN_EXTRA = 6,    /* trials when the costs have changed ... */
     PLAN_EXTRAS = 8,   /* ... so many times */
     PLAN_WIDE = 2,     /* times the longest path: then no path matters */
+    PLAN_LOOK = 32,    /* ends between looks at the costs */
+    PLAN_FLAT = 2, /* new tasks per live one before that is looked at again */
 };
 
 struct plan {
@@ -107,11 +109,21 @@ static void plan_make_room(struct plan *p, uint32_t ntasks, uint32_t nedges)
     }
 }
 
-/* Locked: has enough happened since the last plan? See plan_maybe(). */
-static void plan_hint(struct plan *p)
+/* Locked: has enough happened since the last plan? */
+static bool plan_is_old(const struct plan *p)
 {
     const struct heddle_win *w = &p->place.win;
-    const bool is_worth = p->is_due || 2 * (w->seq - p->planned) >= w->nlive;
+    const uint64_t nnew = w->seq - p->planned;
+
+    /* Where nothing can be planned and no path matters, that stays for a while. */
+    if (w->is_flat && !w->has_choice)
+        return nnew >= PLAN_FLAT * w->nlive;
+    return p->is_due || 2 * nnew >= w->nlive;
+}
+
+static void plan_hint(struct plan *p)
+{
+    const bool is_worth = plan_is_old(p);
 
     heddle_store_rlx(&p->hint, is_worth ? 1u : 0u); /* a hint */
 }
@@ -242,6 +254,17 @@ static void plan_copy_task(struct plan *p, struct heddle_win_rec *r,
         plan_copy_edge(p, r, r->more->aux[k], nedges);
 }
 
+/* Workers of each type that are left. */
+static void plan_workers(const struct plan *p, unsigned *nworkers)
+{
+    const struct heddle_win *w = &p->place.win;
+
+    memset(nworkers, 0, HEDDLE_PLAN_TYPES * sizeof(*nworkers));
+    for (unsigned c = 0; c < w->copy.ncls; c++)
+        if ((w->lost >> c & 1) == 0)
+            nworkers[w->copy.cls[c].type] += w->copy.cls[c].nworkers;
+}
+
 /* Locked. */
 static void plan_copy(struct plan *p, double now)
 {
@@ -252,10 +275,7 @@ static void plan_copy(struct plan *p, double now)
     p->epoch++;
     q->nsorts = q->ntasks = 0;
     q->ntypes = w->copy.ntypes;
-    memset(q->nworkers, 0, sizeof(q->nworkers));
-    for (unsigned c = 0; c < w->copy.ncls; c++)
-        if ((w->lost >> c & 1) == 0)
-            q->nworkers[w->copy.cls[c].type] += w->copy.cls[c].nworkers;
+    plan_workers(p, q->nworkers);
     for (struct heddle_win_chunk *c = w->first; c != NULL; c = c->next)
         for (uint32_t i = 0; i < c->nused; i++)
             if (c->rec[i].seq != 0)
@@ -279,36 +299,39 @@ static bool plan_has_choice(const struct heddle_plan *q)
     return false;
 }
 
-/* Does some type have so much to do that no path through the window matters? */
+/* Does some type have so much to do that no path through the window matters? What
+ * waits, with the times as they are. */
 static bool plan_is_wide(const struct plan *p)
 {
-    const struct heddle_plan *q = &p->plan;
-    double area[HEDDLE_PLAN_TYPES] = {0};
+    const struct heddle_win *w = &p->place.win;
+    double area[HEDDLE_PLAN_TYPES] = {0}, ns[HEDDLE_PLAN_TYPES];
+    unsigned nworkers[HEDDLE_PLAN_TYPES];
 
-    for (uint32_t i = 0; i < q->ntasks; i++)
-        for (unsigned r = 0; r < q->ntypes; r++)
-            if (q->ns[q->sort[i]][r] < INFINITY)
-                area[r] += q->ns[q->sort[i]][r];
-    for (unsigned r = 0; r < q->ntypes; r++)
-        if (q->nworkers[r] != 0 &&
-            area[r] / q->nworkers[r] >= PLAN_WIDE * p->place.win.top)
+    plan_workers(p, nworkers);
+    for (const struct heddle_win_sort *s = w->sorts; s != NULL; s = s->next) {
+        if (s->nlive == 0)
+            continue;
+        plan_costs(p, s, ns);
+        for (unsigned r = 0; r < w->copy.ntypes; r++)
+            if (ns[r] < INFINITY)
+                area[r] += ns[r] * s->nlive;
+    }
+    for (unsigned r = 0; r < w->copy.ntypes; r++)
+        if (nworkers[r] != 0 && area[r] / nworkers[r] >= PLAN_WIDE * w->top)
             return true;
     return false;
 }
 
 /* Then they run in the order of submission: whoever wrote the program had a reason
  * for it, and data that are used together stay together. */
-static void plan_flatten(struct plan *p)
+static void plan_flatten(struct plan *p, double now, bool is_flat)
 {
     struct heddle_win *w = &p->place.win;
 
-    for (uint32_t i = 0; i < p->plan.ntasks; i++) {
-        const struct heddle_sched_task t = {.aux = p->aux[i]};
-        struct heddle_win_rec *r = heddle_win_rec(w, &t);
-
-        if (!r->is_out)
-            r->rank = w->top;
-    }
+    if (w->is_flat == is_flat)
+        return;
+    heddle_win_flatten(w, is_flat);
+    heddle_place_again(&p->place, now);
 }
 
 /* Locked: those that are still waiting get what was planned. */
@@ -340,20 +363,23 @@ static void plan_now(struct plan *p, double now, unsigned trials, bool may_plan)
     struct heddle_win *w = &p->place.win;
     const uint64_t planned = p->planned;
     const bool is_due = p->is_due;
-    bool ok;
+    bool has_choice = false, ok;
 
     p->is_planning = true;
     p->is_due = false;
-    plan_copy(p, now);
-    heddle_store_rlx(&p->has_choice, plan_has_choice(&p->plan) ? 1u : 0u);
-    if (heddle_load_rlx(&p->has_choice) == 0) {
-        if (plan_is_wide(p)) {
-            plan_flatten(p);
-            heddle_place_again(&p->place, now);
-        }
+    if (w->has_choice) { /* else nobody needs to look */
+        plan_copy(p, now);
+        has_choice = plan_has_choice(&p->plan);
+    }
+    heddle_store_rlx(&p->has_choice, has_choice ? 1u : 0u);
+    heddle_win_rank(w); /* who is flat needs no rank until now */
+    if (!has_choice) {
+        p->planned = w->seq;
+        plan_flatten(p, now, plan_is_wide(p));
         p->is_planning = false;
         return;
     }
+    plan_flatten(p, now, false);
     if (!may_plan) { /* the next core does it */
         p->planned = planned;
         p->is_due = is_due;
@@ -398,16 +424,15 @@ static bool plan_knows(struct plan *p)
 static void plan_maybe(struct plan *p, double now, bool may_plan)
 {
     const struct heddle_win *w = &p->place.win;
-    const uint64_t nnew = w->seq - p->planned;
     uint64_t trials, most;
 
     if (p->is_planning || w->nlive < PLAN_LEAST || w->nlive > p->capcopy ||
-        (!p->is_due && 2 * nnew < w->nlive) ||
-        w->copy.ntypes > HEDDLE_PLAN_TYPES || w->copy.ntypes < 2)
+        !plan_is_old(p) || w->copy.ntypes > HEDDLE_PLAN_TYPES ||
+        w->copy.ntypes < 2)
         return;
     trials = p->credit / w->nlive;
     most = w->nlive > PLAN_LARGE ? PLAN_TRIALS / 4 : PLAN_TRIALS;
-    if (trials >= 3 && plan_knows(p))
+    if (trials >= 3 && (!w->has_choice || plan_knows(p)))
         plan_now(p, now, (unsigned)(trials < most ? trials : most), may_plan);
 }
 
@@ -469,13 +494,12 @@ static void plan_took(void *self, struct heddle_sched_task *t, unsigned worker)
     heddle_place_took(self, t, worker);
 }
 
-static void plan_ended(void *self, const struct heddle_sched_task *t,
-                       unsigned worker, double ns)
+/* So many more have ended: now and then the costs are looked at. */
+static void plan_count(struct plan *p, unsigned n)
 {
-    struct plan *p = self;
+    const uint32_t before = heddle_add_rlx(&p->nends, n);
 
-    heddle_place_ended(&p->place, t, worker, ns);
-    if (heddle_add_rlx(&p->nends, 1u) % 32 != 31)
+    if (before / PLAN_LOOK == (before + n) / PLAN_LOOK)
         return;
     heddle_spin_lock(&p->place.win.lock);
     if (!p->is_planning && !p->is_due && plan_is_off(p)) {
@@ -485,6 +509,28 @@ static void plan_ended(void *self, const struct heddle_sched_task *t,
     }
     plan_hint(p);
     heddle_spin_unlock(&p->place.win.lock);
+}
+
+static void plan_ended(void *self, const struct heddle_sched_task *t,
+                       unsigned worker, double ns)
+{
+    struct plan *p = self;
+
+    heddle_place_ended(&p->place, t, worker, ns);
+    plan_count(p, 1);
+}
+
+static void plan_noted(void *self, const struct heddle_sched_note *note,
+                       unsigned n)
+{
+    struct plan *p = self;
+    unsigned nends = 0;
+
+    heddle_place_noted(&p->place, note, n);
+    for (unsigned i = 0; i < n; i++)
+        nends += note[i].ns >= 0;
+    if (nends != 0)
+        plan_count(p, nends);
 }
 
 static struct heddle_sched_task *plan_lost(void *self, unsigned cls)
@@ -539,6 +585,7 @@ const struct heddle_sched_ops heddle_sched_plan = {
     .submitted = plan_submitted,
     .took = plan_took,
     .ended = plan_ended,
+    .noted = plan_noted,
     .order = plan_order,
     .lost = plan_lost,
     .steals = plan_steals,

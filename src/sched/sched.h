@@ -105,6 +105,13 @@ struct heddle_sched_env {
     const char *plan; /* replay: a placement file; or NULL */
 };
 
+/* A task of which a worker has got or ended; see noted(). */
+struct heddle_sched_note {
+    uint32_t aux; /* the task's, as the policy left it */
+    unsigned worker;
+    double ns; /* < 0: took(); else ended() */
+};
+
 struct heddle_sched_ops {
     const char *name; /* unique; the user selects it with HEDDLE_SCHED=name */
     const char *help; /* one line for `heddle info` */
@@ -147,6 +154,11 @@ struct heddle_sched_ops {
     /* Optional. A task that was not pushed goes to `worker` all the same: it runs
      * right behind one that is there. ended() follows. */
     void (*took)(void *self, struct heddle_sched_task *t, unsigned worker);
+
+    /* Optional, with took() and ended(). Several calls of took(), and of ended()
+     * with ns >= 0, in their order and a little late: one lock for all. The tasks
+     * may be gone by now. */
+    void (*noted)(void *self, const struct heddle_sched_note *note, unsigned n);
 
     /* Optional. A task that was submitted and has not ended: tasks will run about
      * in the growing order of this number. For what to keep in memory. NAN: no

@@ -146,6 +146,7 @@ static struct heddle_win_rec *win_new(struct heddle_win *w,
     memset(r, 0, sizeof(*r));
     r->seq = ++w->seq;
     r->cls = r->plan = -1;
+    r->is_flat = w->is_flat;
     return r;
 }
 
@@ -226,7 +227,10 @@ heddle_win_submitted(struct heddle_win *w, struct heddle_sched_task *t,
         r->prio = t->prio;
         r->more = more;
         w->has_prio |= t->prio != 0;
-        s->nseen++;
+        if (s->nseen++ == 0) {
+            s->next = w->sorts;
+            w->sorts = s;
+        }
         s->nlive++;
         win_link(w, r, pred, npred);
     } else if (more != NULL) {
@@ -247,10 +251,16 @@ void heddle_win_ended(struct heddle_win *w, const struct heddle_sched_task *t,
                       unsigned worker, double ns)
 {
     const double now = (double)w->copy.view->now_ns(w->copy.view_self);
-    struct heddle_win_rec *r;
 
     heddle_spin_lock(&w->lock);
-    r = heddle_win_rec(w, t);
+    heddle_win_end(w, t, worker, now, ns);
+}
+
+void heddle_win_end(struct heddle_win *w, const struct heddle_sched_task *t,
+                    unsigned worker, double now, double ns)
+{
+    struct heddle_win_rec *r = heddle_win_rec(w, t);
+
     if (r != NULL && r->seq == 0)
         r = NULL;
     if (worker < w->copy.nworkers) {
@@ -348,6 +358,14 @@ void heddle_win_rank(struct heddle_win *w)
     w->swept = w->seq;
 }
 
+void heddle_win_flatten(struct heddle_win *w, bool is_flat)
+{
+    w->is_flat = is_flat;
+    for (struct heddle_win_chunk *c = w->first; c != NULL; c = c->next)
+        for (uint32_t i = 0; i < c->nused; i++)
+            c->rec[i].is_flat = is_flat;
+}
+
 bool heddle_win_before(const void *win, const struct heddle_sched_task *a,
                        const struct heddle_sched_task *b)
 {
@@ -358,7 +376,9 @@ bool heddle_win_before(const void *win, const struct heddle_sched_task *a,
         return a->prio > b->prio;
     if (x == NULL || y == NULL)
         return y == NULL && x != NULL;
-    if (x->rank != y->rank)
+    if (x->is_flat != y->is_flat)
+        return x->is_flat;
+    if (!x->is_flat && x->rank != y->rank)
         return x->rank > y->rank;
     return x->seq < y->seq;
 }
@@ -383,7 +403,8 @@ double heddle_win_order(struct heddle_win *w, const struct heddle_sched_task *t,
     r = heddle_win_rec(w, t);
     *type_out = -1;
     if (r != NULL && r->seq != 0) {
-        order = -r->rank - 1e15 * t->prio + 1e-6 * (double)r->seq;
+        order = -(r->is_flat ? w->top : r->rank) - 1e15 * t->prio +
+                1e-6 * (double)r->seq;
         if (r->cls >= 0) /* queued for a class */
             *type_out = (int)w->copy.cls[r->cls].type;
     }
@@ -396,7 +417,7 @@ double heddle_win_level(const struct heddle_win *w,
 {
     if (r == NULL || w->has_prio || !(w->top > 0))
         return 0;
-    return r->rank >= w->top ? 1 : r->rank / w->top;
+    return r->is_flat || r->rank >= w->top ? 1 : r->rank / w->top;
 }
 
 /* --- load ------------------------------------------------------------------*/

@@ -43,16 +43,19 @@ struct heddle_win_cost {
 
 struct heddle_win_sort {
     unsigned number;
-    _Atomic uint32_t due;  /* > 0: ask the view again */
-    uint32_t nseen;        /* tasks submitted so far */
-    uint32_t nlive;        /* submitted, not popped */
-    uint32_t bucket;       /* the policy's: where its tasks queue */
+    _Atomic uint32_t due; /* > 0: ask the view again */
+    _Atomic int32_t
+        only;        /* the one class that can run it; -1: there are more */
+    uint32_t nseen;  /* tasks submitted so far */
+    uint32_t nlive;  /* submitted, not popped */
+    uint32_t bucket; /* the policy's: where its tasks queue */
     uint32_t index, epoch; /* the policy's: a number for a time */
     double weight;         /* ns: what it adds to a path */
     double best;           /* least trusted ns over all classes; NAN: none */
     unsigned best_cls;
-    bool is_known;              /* every class that can run it is trusted */
-    struct heddle_win_cost c[]; /* per class */
+    struct heddle_win_sort *next; /* of all that had a task */
+    bool is_known;                /* every class that can run it is trusted */
+    struct heddle_win_cost c[];   /* per class */
 };
 
 struct heddle_win_leaf {
@@ -85,6 +88,7 @@ struct heddle_win_rec {
     int16_t plan; /* the policy's: planned class or type; -1: none */
     bool is_out;  /* popped and not ended */
     bool is_sent; /* placed to be measured, and counted as given */
+    bool is_flat; /* goes by its submission, before all that go by rank */
     uint8_t bin;  /* the policy's */
 };
 
@@ -119,9 +123,12 @@ struct heddle_win {
     size_t nlive;       /* records in use */
     bool weighs_mean;   /* ranks by mean times, not by the least */
     bool has_prio;      /* the user gave priorities */
+    bool is_flat;       /* new records are */
     double top;         /* greatest rank seen */
 
     _Atomic(struct heddle_win_leaf *) sort[HEDDLE_WIN_LEAF];
+    struct heddle_win_sort *sorts; /* through next */
+    bool has_choice;  /* some sort could run on more than one type */
     uint64_t lost;    /* bit: class */
     uint32_t version; /* of the costs: changes with them */
 
@@ -165,6 +172,13 @@ heddle_win_rec(const struct heddle_win *w, const struct heddle_sched_task *t)
                 ->rec[i % HEDDLE_WIN_CHUNK];
 }
 
+/* With the lock: one task more is queued, or less. */
+static inline void heddle_win_queued(struct heddle_win *w, int by)
+{
+    /* Relaxed, for a hint; written under the lock only. */
+    heddle_store_rlx(&w->nqueued, heddle_load_rlx(&w->nqueued) + (uint64_t)by);
+}
+
 /* May the worker begin at once with what it asks for? A core asks only when it is
  * free, or when its task waits for others: then it must not be refused. */
 static inline bool heddle_win_is_free(const struct heddle_win *w,
@@ -181,9 +195,16 @@ double heddle_win_order(struct heddle_win *w, const struct heddle_sched_task *t,
 /* With the lock: makes ranks of what is new. */
 void heddle_win_rank(struct heddle_win *w);
 
+/* With the lock: all records, and new ones, go by their submission; or not. */
+void heddle_win_flatten(struct heddle_win *w, bool is_flat);
+
 /* With the lock: the task was popped by `worker` and will take `ns`. */
 void heddle_win_popped(struct heddle_win *w, struct heddle_win_rec *r,
                        unsigned worker, double now, double ns);
+
+/* With the lock: it has ended. */
+void heddle_win_end(struct heddle_win *w, const struct heddle_sched_task *t,
+                    unsigned worker, double now, double ns);
 
 /* ended() of a policy: takes the lock and returns with it. */
 void heddle_win_ended(struct heddle_win *w, const struct heddle_sched_task *t,

@@ -36,6 +36,7 @@ static void chunk_free(struct heddle_pool *p, struct heddle_chunk *k)
     heddle_free(&p->alloc, k->cell, HEDDLE_CHUNK * sizeof(*k->cell));
     heddle_free(&p->alloc, k->id, HEDDLE_CHUNK * sizeof(*k->id));
     heddle_free(&p->alloc, k->aux, HEDDLE_CHUNK * sizeof(*k->aux));
+    heddle_free(&p->alloc, k->side, HEDDLE_CHUNK * sizeof(*k->side));
     heddle_free(&p->alloc, k, sizeof(*k));
 }
 
@@ -88,7 +89,8 @@ void heddle_slab_fini(struct heddle_slab *s)
 heddle_status heddle_slab_grow(struct heddle_slab *s)
 {
     struct heddle_pool *p = s->pool;
-    struct heddle_chunk *k = heddle_zalloc(&p->alloc, 1, sizeof(*k));
+    struct heddle_chunk *k =
+        heddle_zalloc_aligned(&p->alloc, 1, sizeof(*k), HEDDLE_CACHE_LINE);
     uint32_t first, i;
     heddle_status st = HEDDLE_ENOMEM;
 
@@ -100,10 +102,12 @@ heddle_status heddle_slab_grow(struct heddle_slab *s)
         k->id = heddle_zalloc(&p->alloc, HEDDLE_CHUNK, sizeof(*k->id));
     if (p->has_aux)
         k->aux = heddle_zalloc(&p->alloc, HEDDLE_CHUNK, sizeof(*k->aux));
+    if (p->has_side)
+        k->side = heddle_zalloc(&p->alloc, HEDDLE_CHUNK, sizeof(*k->side));
     k->slab = s;
     heddle_spin_lock(&p->lock);
     if (k->cell != NULL && (k->id != NULL || !p->has_ids) &&
-        (k->aux != NULL || !p->has_aux))
+        (k->aux != NULL || !p->has_aux) && (k->side != NULL || !p->has_side))
         st = pool_grow(p);
     if (st != HEDDLE_OK) {
         heddle_spin_unlock(&p->lock);

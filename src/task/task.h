@@ -105,11 +105,13 @@ struct heddle_slab;
 struct heddle_chunk {
     struct heddle_cell *cell; /* HEDDLE_CHUNK of them */
     struct heddle_slab *slab; /* owner */
-    /* Owner only, so that it never loads a cell that another core wrote: */
+    void **side;              /* the engine's, which locks; or NULL */
+    /* Owner only, so that it never loads a cell that another core wrote; on lines
+     * that no other core reads: */
+    _Alignas(HEDDLE_CACHE_LINE) uint64_t *id; /* of the tasks, for the log */
+    uint32_t *aux;                            /* the scheduler's; or NULL */
     uint32_t gen[HEDDLE_CHUNK];
     uint32_t next[HEDDLE_CHUNK]; /* free list; further cells of a task in use */
-    uint64_t *id;                /* of the tasks, for the log; or NULL */
-    uint32_t *aux;               /* the scheduler's; or NULL */
 };
 
 /* All cells of one context. */
@@ -118,8 +120,9 @@ struct heddle_pool {
     _Atomic(struct heddle_chunk **) table; /* grows by copying, see pool_grow */
     struct heddle_spin lock;               /* guards growth */
     uint32_t nchunks, cap;
-    bool has_ids; /* chunks keep the ids of tasks: the log wants edges */
-    bool has_aux; /* and what the scheduler remembers of them */
+    bool has_ids;  /* chunks keep the ids of tasks: the log wants edges */
+    bool has_aux;  /* and what the scheduler remembers of them */
+    bool has_side; /* and the engine */
     struct heddle_chunk **old[32]; /* outgrown tables: readers may hold them */
     unsigned nold;
     uint32_t nslabs;
@@ -369,6 +372,32 @@ void heddle_dep_fini(struct heddle_dep *dep, const struct heddle_allocator *a);
 /* The cell that the edge word `node` (not 0) belongs to, and the next edge. */
 struct heddle_cell *heddle_edge_owner(struct heddle_pool *p, uint32_t node,
                                       uint32_t *next_out);
+/* The newest of those that wait for a task will be needed soon. */
+static inline void heddle_edge_prefetch(struct heddle_pool *p,
+                                        const struct heddle_cell *c)
+{
+    /* Relaxed: a guess. Nothing is read there. */
+    const uint32_t node = (uint32_t)heddle_load_rlx(&c->succ);
+    const struct heddle_chunk *k;
+    const struct heddle_cell *to;
+
+    if (node == 0 || node == HEDDLE_ENDED)
+        return;
+    k = heddle_pool_chunk(p, (node - 1) >> 5);
+    to = &k->cell[((node - 1) >> 5) % HEDDLE_CHUNK];
+    HEDDLE_PREFETCH_W(to);
+    HEDDLE_PREFETCH_W(&to->op);
+    HEDDLE_PREFETCH_W(&k->side[((node - 1) >> 5) % HEDDLE_CHUNK]);
+}
+
+/* What the engine keeps beside a cell will be needed soon. */
+static inline void heddle_side_prefetch(struct heddle_pool *p,
+                                        const struct heddle_cell *c)
+{
+    HEDDLE_PREFETCH_W(
+        &heddle_pool_chunk(p, c->self)->side[c->self % HEDDLE_CHUNK]);
+}
+
 /* Puts edges that were taken off a task's list, from `first` to the last one,
  * back; it has not ended. */
 void heddle_edges_return(struct heddle_pool *p, struct heddle_cell *c,
