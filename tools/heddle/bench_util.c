@@ -113,6 +113,8 @@ int bench_open(struct cli *c, const struct bench_opts *o,
     opts.log = o->no_log ? HEDDLE_OFF : HEDDLE_ON;
     opts.log_level = (int)o->log_level;
     opts.log_path = o->log;
+    opts.devices = o->devices;
+    opts.device_memory = o->device_memory;
     opts.model_dir = "";
     opts.message = keep_sentence;
     opts.message_user = m;

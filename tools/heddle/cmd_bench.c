@@ -2,7 +2,8 @@
 /*
  * bench: the benchmarks, each a file of its own.
  *
- * Purpose    finds the benchmark in the table made of bench.def and runs it.
+ * Purpose    finds the benchmark in the tables made of bench.def and
+ *            bench_la.def and runs it.
  */
 #include <string.h>
 
@@ -14,11 +15,18 @@
     HEDDLE_IF(on, extern const struct heddle_cmd heddle_bench_##name;)
 #include "bench.def"
 #undef HEDDLE_BENCH
+#define HEDDLE_BENCH_LA(name, help)                                            \
+    extern const struct heddle_cmd heddle_bench_##name;
+#include "bench_la.def"
+#undef HEDDLE_BENCH_LA
 
 static const struct heddle_cmd *const bench_table[] = {
 #define HEDDLE_BENCH(name, on) HEDDLE_IF(on, &heddle_bench_##name, )
 #include "bench.def"
 #undef HEDDLE_BENCH
+#define HEDDLE_BENCH_LA(name, help) &heddle_bench_##name,
+#include "bench_la.def"
+#undef HEDDLE_BENCH_LA
     NULL,
 };
 
@@ -29,7 +37,7 @@ static int bench_help(struct cli *c)
     cli_usage(c, "heddle", &heddle_cmd_bench);
     fputc('\n', c->out);
     for (const struct heddle_cmd *const *p = bench_table; *p != NULL; p++)
-        fprintf(c->out, "  %-6s %s\n", (*p)->name, (*p)->help);
+        fprintf(c->out, "  %-11s %s\n", (*p)->name, (*p)->help);
     return 0;
 }
 

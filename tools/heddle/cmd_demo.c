@@ -12,13 +12,13 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/json.h"
 #include "base/text.h"
 #include "demo.h"
 #include "heddle/machine.h"
 #include "heddle/trace.h"
+#include "progress.h"
 
 enum { MAX_N = 200000, MAX_NB = 4096, AUTO_N = 8192 };
 /* With a GPU: tiles that keep it busy; the check on the cores takes the time. */
@@ -26,13 +26,6 @@ enum { GPU_NB = 1024, GPU_AUTO_N = 16384 };
 
 #define CELL       32
 #define GOOD_ERROR 10.0 /* a backward stable method stays far below */
-
-struct progress {
-    FILE *out;
-    bool is_on, is_terminal;
-    uint64_t total;
-    unsigned shown; /* percent on the screen; plain lines: quarters */
-};
 
 struct demo {
     struct cli *c;
@@ -53,44 +46,6 @@ struct demo {
     double error;
     struct demo_report report;
 };
-
-/* --- progress ------------------------------------------------------------- */
-
-static void progress_bar(struct progress *p, unsigned percent, uint64_t done)
-{
-    char bar[41];
-
-    for (unsigned i = 0; i < 40; i++)
-        bar[i] = i < percent * 40 / 100 ? '#' : '.';
-    bar[40] = '\0';
-    fprintf(p->out, "\r  [%s] %3u %%  %" PRIu64 " of %" PRIu64 " tasks", bar,
-            percent, done, p->total);
-    fflush(p->out);
-}
-
-static void progress_tick(void *user, uint64_t done)
-{
-    struct progress *p = user;
-    const unsigned percent =
-        p->total == 0 ? 100 : (unsigned)(100 * done / p->total);
-
-    if (!p->is_on || percent <= p->shown)
-        return;
-    if (p->is_terminal) {
-        progress_bar(p, percent, done);
-        p->shown = percent;
-    } else if (percent / 25 > p->shown / 25) {
-        fprintf(p->out, "  %u %% of the tasks done\n", percent / 25 * 25);
-        fflush(p->out);
-        p->shown = percent;
-    }
-}
-
-static void progress_end(struct progress *p)
-{
-    if (p->is_on && p->is_terminal)
-        fputc('\n', p->out);
-}
 
 /* --- preparation ---------------------------------------------------------- */
 
@@ -200,10 +155,7 @@ static void demo_announce(struct demo *d)
     const struct demo_matrix *m = &d->matrix;
     struct heddle_class_info cls = {.size = sizeof(cls)};
 
-    d->progress.out = d->c->out;
-    d->progress.is_on = !d->c->json && !d->no_progress;
-    d->progress.is_terminal = isatty(fileno(d->c->out)) == 1;
-    d->progress.total = cholesky_ntasks(m->nt);
+    progress_begin(&d->progress, d->c, !d->no_progress, cholesky_ntasks(m->nt));
     if (d->c->json)
         return;
     fprintf(d->c->out,

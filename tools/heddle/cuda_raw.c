@@ -128,17 +128,15 @@ void cuda_raw_close(struct cuda_raw *r)
     *r = (struct cuda_raw){.device = -1};
 }
 
-static void *load_blas(void)
+void *cuda_raw_library(const char *const *names)
 {
-    static const char *const names[] = {"libcublas.so.13", "libcublas.so.12",
-                                        "libcublas.so.11", "libcublas.so"};
     static const char *const folders[] = {"", "/usr/local/cuda/lib64/"};
     const char *fake = getenv("HEDDLE_CUDA_LIBRARY");
     const char *slash = fake != NULL ? strrchr(fake, '/') : NULL;
     char path[4096];
     void *p = NULL;
 
-    for (size_t i = 0; i < 4 && p == NULL; i++) {
+    for (size_t i = 0; names[i] != NULL && p == NULL; i++) {
         if (slash != NULL) {
             snprintf(path, sizeof(path), "%.*s/%s", (int)(slash - fake), fake,
                      names[i]);
@@ -154,6 +152,9 @@ static void *load_blas(void)
 
 bool cuda_raw_open_blas(struct cuda_raw *r)
 {
+    static const char *const names[] = {"libcublas.so.13", "libcublas.so.12",
+                                        "libcublas.so.11", "libcublas.so",
+                                        NULL};
     int (*create)(void **) = NULL;
     int (*set_stream)(void *, cuda_raw_stream) = NULL;
 
@@ -161,7 +162,7 @@ bool cuda_raw_open_blas(struct cuda_raw *r)
         return true;
     cuda_raw_use(r);
     if (r->blas_library == NULL)
-        r->blas_library = load_blas();
+        r->blas_library = cuda_raw_library(names);
     if (r->blas_library == NULL ||
         !find(r->blas_library, "cublasCreate_v2", (void *)&create) ||
         !find(r->blas_library, "cublasSetStream_v2", (void *)&set_stream) ||

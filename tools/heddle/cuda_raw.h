@@ -123,6 +123,10 @@ void cuda_raw_use(struct cuda_raw *r);
 /* In every case. */
 void cuda_raw_close(struct cuda_raw *r);
 
+/* A library of the toolkit by the first of its names that is found; NULL-terminated.
+ * NULL: there is none. Look-up as that of cuBLAS. */
+void *cuda_raw_library(const char *const *names);
+
 /* cuBLAS with a handle on r->stream. False: r->why. */
 bool cuda_raw_open_blas(struct cuda_raw *r);
 

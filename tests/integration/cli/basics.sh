@@ -16,7 +16,7 @@ ok -h
 ok help
 cmp -s out "$here/help.golden" || wrong 'help is not --help'
 
-for c in info demo bench trace model sim calibrate; do
+for c in info demo bench hpl trace model sim calibrate; do
     ok $c --help
     head -n 1 out | grep -q "^heddle $c: " || wrong "$c --help"
     has "^heddle $c "
@@ -27,8 +27,9 @@ for c in info demo bench trace model sim calibrate; do
 done
 
 ok bench --help
-for b in $(sed -n 's/^HEDDLE_BENCH(\([a-z]*\), 1)$/\1/p' \
-    "$root/tools/heddle/bench.def"); do
+for b in $(sed -n -e 's/^HEDDLE_BENCH(\([a-z]*\), 1)$/\1/p' \
+    -e 's/^HEDDLE_BENCH_LA(\([a-z_]*\),.*$/\1/p' \
+    "$root/tools/heddle/bench.def" "$root/tools/heddle/bench_la.def"); do
     grep -q "^  $b " bench.help || wrong "benchmark $b is not in the list"
     ok bench "$b" --help
     head -n 1 out | grep -q "^heddle bench $b: " || wrong "bench $b --help"

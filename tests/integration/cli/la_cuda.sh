@@ -1,0 +1,42 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# The same on a GPU: against cuSOLVER, with data on the device and on the host.
+library=${HEDDLE_CUDA_LIBRARY:-}
+# shellcheck source=tests/integration/cli/lib.sh
+. "$2/tests/integration/cli/lib.sh"
+if [ -n "$library" ]; then
+    HEDDLE_CUDA_LIBRARY=$library
+    export HEDDLE_CUDA_LIBRARY
+fi
+
+right="r[0]['residual'] <= r[0]['residual_limit'] and r[0]['info'] == 0"
+
+json 1 bench potrf --n 130 --nb 32 --rounds 1 --check --devices cuda \
+    --resident --workers 2
+holds "$right"
+holds "r[0]['peer'] == 'cusolver' and r[0]['resident'] and r[0]['ratio'] > 0"
+holds "r[0]['devices'] == 'cuda' and r[0]['peak_gflops'] > 0"
+json 1 bench potrf --n 130 --nb 32 --rounds 1 --check --devices cuda \
+    --peer cusolver --workers 2
+holds "$right"
+holds "not r[0]['resident'] and r[0]['ratio'] > 0"
+# The stand-in has no kernels for the panels of LU and QR.
+others='getrf geqrf'
+[ -z "$library" ] || others=
+for b in gemm $others; do
+    json 1 bench "$b" --n 100 --nb 25 --rounds 1 --check --devices cuda \
+        --peer lapack --workers 2
+    holds "$right"
+    json 1 bench "$b" --n 100 --nb 25 --rounds 1 --check --devices cuda \
+        --resident --workers 2
+    holds "$right"
+done
+# Half of the matrix fits.
+json 1 bench potrf --n 200 --nb 25 --rounds 1 --check --devices cuda \
+    --peer none --device-memory 160000 --workers 2
+holds "$right"
+if [ -z "$library" ]; then
+    json 1 hpl --n 150 --nb 32 --devices cuda
+    holds "r[0]['passed']"
+fi
+finish

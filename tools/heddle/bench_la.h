@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef HEDDLE_TOOLS_BENCH_LA_H
+#define HEDDLE_TOOLS_BENCH_LA_H
+
+/*
+ * Benchmarks of dense linear algebra, `heddle bench potrf` and so on.
+ *
+ *   bench_la.c        options, rounds, what is printed
+ *   bench_la.def      one line per routine: its name and its help
+ *   bench_la_rows.c   one row per routine: operands, operations, the call
+ *   bench_la_data.c   operands: memory, values, copies
+ *   bench_la_check.c  residuals, by plain loops
+ *   bench_la_vec.h    these loops, for each of the four types
+ *   bench_la_peer.c   the same routine of the machine's BLAS and LAPACK
+ *   bench_la_cuda.c   the same by cuSOLVER and cuBLAS
+ *   bench_la_bound.c  how fast the recorded task graph could run
+ *
+ * A round is one run of the peer and one of ours, on the same memory. Ratios are of
+ * two numbers of one round.
+ *
+ * Threads  the main thread, unless a function says otherwise.
+ */
+#include "bench.h"
+#include "cuda_raw.h"
+#include "heddle/la.h"
+
+enum la_type { LA_S, LA_D, LA_C, LA_Z };
+enum { LA_OPERANDS = 3, LA_MAX_ROUNDS = 101 };
+
+static inline bool la_is_complex(enum la_type t)
+{
+    return t == LA_C || t == LA_Z;
+}
+
+static inline size_t la_elem_bytes(enum la_type t)
+{
+    static const size_t bytes[] = {4, 8, 8, 16};
+
+    return bytes[t];
+}
+
+/* The unit roundoff, LAPACK's eps. */
+static inline double la_eps(enum la_type t)
+{
+    return t == LA_S || t == LA_C ? 0x1p-24 : 0x1p-53;
+}
+
+enum heddle_dtype la_dtype(enum la_type t);
+
+/* --- operands (bench_la_data.c) ------------------------------------------ */
+
+enum la_fill {
+    LA_ZERO,
+    LA_RANDOM,   /* uniform in (-0.5, 0.5), both parts */
+    LA_POSITIVE, /* hermitian, with n added to the diagonal */
+    LA_DOMINANT, /* random, with n added to the diagonal */
+    LA_FACTOR    /* the lower triangle, with sqrt(n) added to its diagonal */
+};
+
+/* Column-major, columns one after the other. */
+struct la_array {
+    void *p;
+    size_t m, n;
+    enum la_type t;
+};
+
+/* Zero at first; p is NULL when there is no memory. */
+struct la_array la_array_make(enum la_type t, size_t m, size_t n);
+size_t la_array_bytes(const struct la_array *a);
+/* Element (i, j) depends on i, j and the seed alone. These two share the work
+ * among `nthreads` threads. */
+void la_array_fill(const struct la_array *a, enum la_fill fill, uint64_t seed,
+                   unsigned nthreads);
+void la_array_copy(const struct la_array *to, const struct la_array *from,
+                   unsigned nthreads);
+
+/* fn(arg, i) for i = 0 .. n - 1, each on a thread of its own. Where the system has
+ * no thread to give, the caller does it. */
+void la_parallel(unsigned n, void (*fn)(void *arg, unsigned i), void *arg);
+
+/* --- a routine (bench_la_rows.c) ------------------------------------------- */
+
+struct la_problem {
+    const struct la_row *row;
+    enum la_type t;
+    size_t m, n, nrhs;
+    struct la_array in[LA_OPERANDS];  /* as generated */
+    struct la_array out[LA_OPERANDS]; /* what the routine works on: the same
+                                         array where it only reads */
+    struct la_array tau;              /* of QR */
+    int *ipiv;
+    void *work; /* of the peer */
+    size_t work_bytes;
+    unsigned nthreads;
+};
+
+/* One run of ours. */
+struct la_call {
+    struct la_problem *p;
+    heddle_la *la;
+    heddle_matrix *x[LA_OPERANDS];
+    heddle_matrix *t; /* of QR */
+};
+
+struct la_operand {
+    char rows, cols; /* 'm', 'n' or 'r' (nrhs); 0: there is none */
+    enum la_fill fill;
+    bool is_out; /* it is written */
+};
+
+enum la_gpu_kind {
+    LA_GPU_NONE,
+    LA_GPU_POTRF,
+    LA_GPU_GETRF,
+    LA_GPU_GEQRF,
+    LA_GPU_GEMM
+};
+
+struct la_peer;
+
+struct la_row {
+    const char *name;
+    const char *types;
+    struct la_operand x[LA_OPERANDS];
+    bool is_square; /* m is n */
+    size_t tall;    /* m >= n, and this many times n if nobody says */
+    char nrhs;      /* 0: none; '1': one if nobody says; 'n': n of them */
+    bool has_pivots, has_tau;
+    enum la_gpu_kind gpu;
+    double limit; /* of the residual */
+    /* Real operations; complex types do four times as many. */
+    double (*flops)(double m, double n, double r);
+    heddle_status (*ours)(struct la_call *k);
+    /* LAPACK's info; INT_MIN: the library has it not. */
+    int (*peer)(const struct la_peer *peer, struct la_problem *p);
+    double (*residual)(const struct la_problem *p);
+};
+
+/* Of each line in bench_la.def, in its order; a name of NULL ends it. */
+extern const struct la_row la_rows[];
+
+/* --- residuals (bench_la_check.c) -------------------------------------------- */
+
+/*
+ * LAPACK's criteria in the 1 norm. Up to order 512 the whole matrix is multiplied
+ * out; above, its product with a few random vectors is: this cannot be larger.
+ */
+double la_check_potrf(const struct la_problem *p);
+double la_check_getrf(const struct la_problem *p);
+double la_check_geqrf(const struct la_problem *p);
+double la_check_tsqr(const struct la_problem *p);
+double la_check_gels(const struct la_problem *p);
+double la_check_gemm(const struct la_problem *p);
+double la_check_syrk(const struct la_problem *p);
+double la_check_trsm(const struct la_problem *p);
+double la_check_trtri(const struct la_problem *p);
+double la_check_potri(const struct la_problem *p);
+double la_check_solve(const struct la_problem *p);
+
+/* Solves U x = b, U the upper triangle of the first columns of `a`, b its last
+ * column; x gets n doubles, or twice as many. */
+void la_back_solve(const struct la_array *a, double *x);
+/* HPL's |A x - b| / (eps (|A| |x| + |b|) n), infinity norms, A | b in `a`. */
+double la_check_hpl(const struct la_array *a, const double *x);
+
+/* --- the machine's library (bench_la_peer.c) --------------------------------- */
+
+struct la_peer {
+    void *library[2];
+    char name[96]; /* for people */
+    void (*set_threads)(int n);
+    bool is_openblas;
+};
+
+/* False: `why` says it. It stays loaded. Before the first context, whose
+ * bindings its threads would inherit. */
+bool la_peer_open(struct la_peer *peer, char *why, size_t why_bytes);
+void la_peer_threads(const struct la_peer *peer, unsigned n);
+/* Operations per ns of gemm, one on each of `ncores` cores at once, of order n if
+ * that is not too large; 0: unknown. */
+double la_peer_peak(const struct la_peer *peer, enum la_type t, size_t n,
+                    unsigned ncores);
+
+int la_peer_potrf(const struct la_peer *peer, struct la_problem *p);
+int la_peer_getrf(const struct la_peer *peer, struct la_problem *p);
+int la_peer_geqrf(const struct la_peer *peer, struct la_problem *p);
+int la_peer_tsqr(const struct la_peer *peer, struct la_problem *p);
+int la_peer_gels(const struct la_peer *peer, struct la_problem *p);
+int la_peer_gemm(const struct la_peer *peer, struct la_problem *p);
+int la_peer_syrk(const struct la_peer *peer, struct la_problem *p);
+int la_peer_trsm(const struct la_peer *peer, struct la_problem *p);
+int la_peer_trtri(const struct la_peer *peer, struct la_problem *p);
+int la_peer_potri(const struct la_peer *peer, struct la_problem *p);
+int la_peer_posv(const struct la_peer *peer, struct la_problem *p);
+int la_peer_gesv(const struct la_peer *peer, struct la_problem *p);
+
+/* --- cuSOLVER (bench_la_cuda.c) ------------------------------------------------ */
+
+struct la_gpu {
+    struct cuda_raw raw;
+    void *library, *handle;
+    cuda_raw_ptr x[LA_OPERANDS], work, tau, ipiv, info;
+    int lwork;
+    bool is_open;
+    char why[320];
+};
+
+/* Takes all the device memory it needs: before the context. False: g->why. */
+bool la_gpu_open(struct la_gpu *g, const struct la_problem *p);
+/* One run, from p->in; the clock is on for the copies from and to the host when
+ * the data are not resident. False: g->why. */
+bool la_gpu_run(struct la_gpu *g, struct la_problem *p, bool is_resident,
+                double *ns_out, int *info_out);
+/* Operations per ns of cuBLAS's dgemm, up to order 8192; 0: unknown. */
+double la_gpu_peak(struct la_gpu *g, const struct la_problem *p);
+void la_gpu_close(struct la_gpu *g);
+
+/* --- the bound (bench_la_bound.c) ---------------------------------------------- */
+
+struct la_bound {
+    double ns; /* no schedule of these tasks is shorter; 0: too many of them */
+    size_t ntasks;
+};
+
+/* From a log with accesses; nworkers cores. `why` gets a sentence on failure. */
+heddle_status la_bound_read(const char *path, unsigned nworkers,
+                            struct la_bound *out, char *why, size_t why_bytes);
+
+#endif /* HEDDLE_TOOLS_BENCH_LA_H */
