@@ -2,9 +2,9 @@
 /*
  * cuda: the dense library's operations on a CUDA device.
  *
- * Panels     are one launch in which many multiprocessors take part (LU), or one for
- *            every 32 columns, applied to the columns on its right before the next
- *            one (QR).
+ * Panels     of 32 columns are one launch in which many multiprocessors take part;
+ *            wider ones are made of these: what a narrow panel has found is applied
+ *            to the columns on its right before the next one.
  * Libraries  are found when the first task needs them. Their functions' addresses
  *            are kept: all threads that look find the same ones.
  */
@@ -247,17 +247,17 @@ static bool deal_rows(struct la_gpu *g, size_t m, size_t extra,
 }
 
 enum {
-    LU_EXTRA = 2 * PANEL * STRIDE + 2 * PANEL,
+    LU_EXTRA = 2 * PANEL,
     QR_EXTRA = MAX_WARPS * PANEL + 3 * PANEL + PANEL * STRIDE
 };
 
 /* For each block, in two copies: a row, a number, two more. */
 enum { TELL_BYTES = 2 * (MAX_BLOCKS + 1) * (PANEL + 2) * 8 };
 
-/* What the launches of one panel share: counters first, then messages; all zero. */
+/* What the launches of one panel share: counters, which begin with 0, then messages. */
 static heddle_status start_panel(struct la_gpu *g, unsigned **bar, void **tell)
 {
-    const int n = (4096 + TELL_BYTES) / 4;
+    const int n = LA_GPU_NB / PANEL;
     void *function = NULL;
 
     *bar = heddle_exec_scratch(g->x);
@@ -273,17 +273,43 @@ static heddle_status start_panel(struct la_gpu *g, unsigned **bar, void **tell)
 heddle_status heddle_gpu_lu(struct la_gpu *g, struct la_block a, size_t row0,
                             int *ipiv, int *info)
 {
+    const size_t n = la_min(a.m, a.n);
+    const void *one = heddle_la_one(g->t), *minus = heddle_la_minus_one(g->t);
     const long long ld = (long long)a.ld;
-    const int rows = (int)a.m, cols = (int)a.n, first = (int)row0;
     struct heddle_cuda_shape shape;
     unsigned *bar;
     void *tell;
 
-    if (!deal_rows(g, a.m, LU_EXTRA, &shape))
+    if (a.n > LA_GPU_NB || !deal_rows(g, a.m, LU_EXTRA, &shape))
         return HEDDLE_EDECLINED;
     LA_TRY(start_panel(g, &bar, &tell));
-    return PUT(g, "la_lu", shape, &a.a, &ld, &rows, &cols, &first, &ipiv, &info,
-               &tell, &bar);
+    for (size_t j = 0; j < n; j += PANEL, bar++) {
+        const size_t w = la_min(PANEL, n - j), m = a.m - j, right = j + w;
+        const struct la_block p = la_part(g->t, a, j, j, m, w);
+        const struct la_block u = la_part(g->t, a, j, right, w, a.n - right);
+        const int rows = (int)m, cols = (int)w, first = (int)(row0 + j);
+        int *piv = ipiv + j;
+
+        (void)deal_rows(g, m, LU_EXTRA, &shape);
+        LA_TRY(PUT(g, "la_lu", shape, &p.a, &ld, &rows, &cols, &first, &piv,
+                   &info, &tell, &bar));
+        LA_TRY(
+            heddle_gpu_swap(g, la_part(g->t, a, j, 0, m, j), piv, w, row0 + j));
+        LA_TRY(heddle_gpu_swap(g, la_part(g->t, a, j, right, m, a.n - right),
+                               piv, w, row0 + j));
+        if (right < a.n) {
+            const int more = (int)(a.n - right);
+
+            LA_TRY(PUT(g, "la_solve", SHAPE((a.n - right + 7) / 8, 256, 0),
+                       &p.a, &ld, &u.a, &ld, &cols, &more));
+        }
+        if (right < a.m)
+            LA_TRY(heddle_gpu_gemm(
+                g, 'N', 'N', minus, la_part(g->t, a, right, j, a.m - right, w),
+                u, one,
+                la_part(g->t, a, right, right, a.m - right, a.n - right)));
+    }
+    return HEDDLE_OK;
 }
 
 /* --- QR ------------------------------------------------------------------------------ */

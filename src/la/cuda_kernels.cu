@@ -6,13 +6,12 @@
  *     nvcc -ptx -arch=compute_75 -o - src/la/cuda_kernels.cu |
  *         python3 scripts/ptx_header.py la_kernels > src/la/cuda_kernels.h
  *
- * Panels   The rows of a panel are dealt out to the blocks of one launch: a thread
- *          has a row, 32 columns of it in shared memory. For each column all blocks
- *          hear from all others, so all of them must be on the device at once: a
- *          cooperative launch, at most a block for each multiprocessor. What a block
- *          tells the others goes through global memory, in two copies by turns: who
- *          writes a copy again has heard from everybody who reads it. Where more is
- *          exchanged they meet (`bar`, zero at the start).
+ * Panels   A panel of at most 32 columns is dealt out to the blocks of one launch:
+ *          a thread has a row, in shared memory. All blocks meet once per column
+ *          (`bar`, zero at the start), so all of them must be on the device at
+ *          once: a cooperative launch, at most a block for each multiprocessor.
+ *          What a block tells the others goes through global memory, in two copies
+ *          by turns: who writes a copy again has met everybody who reads it.
  * Numbers  the pivot is the largest element, the first one of equals, as LAPACK's;
  *          sums are added in a fixed order, so results repeat.
  */
@@ -57,230 +56,112 @@ template <typename T> __device__ static best<T> best_of_warp(best<T> b)
     return b;
 }
 
-/* What a block tells the others about a column: its best row, then the value, which
- * row that is, and last the number of the column. */
-template <typename T> struct word {
-    T row[W];
-    T value;
-    int at;
-    volatile unsigned column;
-};
-
-/* The pivot of column `column` (from 1, rows from there on): into prow, with drow the
- * row that gives way; the row's number is returned to all threads. */
-template <typename T>
-__device__ static int choose_pivot(const T *rows, int j, int m, unsigned column,
-                                   T *prow, T *drow, word<T> *tell)
-{
-    __shared__ T warp_value[MAX_WARPS];
-    __shared__ int warp_row[MAX_WARPS], pivot;
-    const int none = 0x7fffffff, first = blockIdx.x * blockDim.x,
-              r = first + threadIdx.x, lane = threadIdx.x % 32,
-              warp = threadIdx.x / 32, top = (int)column - 1;
-    word<T> *here = tell + (column & 1) * (gridDim.x + 1);
-    best<T> b;
-
-    b.value = r >= top && r < m ? fabs(rows[threadIdx.x * STRIDE + j]) : (T)-1;
-    b.row = r;
-    if (!(b.value >= 0)) { /* a NaN is no pivot */
-        b.value = -1;
-        b.row = none;
-    }
-    b = best_of_warp(b);
-    if (lane == 0) {
-        warp_value[warp] = b.value;
-        warp_row[warp] = b.row;
-    }
-    __syncthreads();
-    if (warp == 0) {
-        word<T> *mine = here + blockIdx.x, *give = here + gridDim.x;
-        int owner = -1;
-
-        b.value = lane < blockDim.x / 32 ? warp_value[lane] : (T)-1;
-        b.row = lane < blockDim.x / 32 ? warp_row[lane] : none;
-        b = best_of_warp(b);
-        if (b.row != none)
-            mine->row[lane] = rows[(b.row - first) * STRIDE + lane];
-        if (top >= first && top < first + (int)blockDim.x)
-            give->row[lane] = rows[(top - first) * STRIDE + lane];
-        if (lane == 0) {
-            mine->value = b.value;
-            mine->at = b.row;
-        }
-        __threadfence();
-        __syncwarp();
-        if (lane == 0)
-            mine->column = column;
-        b.value = -1;
-        b.row = none;
-        for (int k = lane; k < gridDim.x; k += 32) {
-            best<T> o;
-
-            while (here[k].column != column)
-                ;
-            __threadfence();
-            o.value = ((volatile word<T> *)here)[k].value;
-            o.row = ((volatile word<T> *)here)[k].at;
-            b = better(b, o);
-        }
-        __syncwarp();
-        b = best_of_warp(b);
-        if (b.row != none)
-            owner = b.row / blockDim.x;
-        drow[lane] = ((volatile T *)give->row)[lane];
-        prow[lane] = owner < 0 ? drow[lane]
-                               : ((volatile T *)here[owner].row)[lane];
-        if (lane == 0)
-            pivot = owner < 0 ? top : b.row;
-    }
-    __syncthreads();
-    return pivot;
-}
-
-/* Rows b + i and piv[i] of the columns beside the w from b on change places; on the
- * right of these, L^-1 is applied to rows b .. b + w - 1. A warp for each column. */
-template <typename T>
-__device__ static void swap_and_solve(T *a, long long ld, int n, int b, int w,
-                                      const int *from, const int *to,
-                                      const T *low)
-{
-    const int lane = threadIdx.x % 32, nwarps = blockDim.x / 32;
-
-#pragma unroll 1
-    for (int q = blockIdx.x * nwarps + threadIdx.x / 32; q < n - w;
-         q += gridDim.x * nwarps) {
-        const int c = q < b ? q : q + w;
-        T *col = a + c * ld, x = 0, y = 0;
-
-        if (from[lane] >= 0)
-            x = col[from[lane]];
-        if (from[W + lane] >= 0)
-            y = col[from[W + lane]];
-        __syncwarp();
-        if (from[lane] >= 0)
-            col[to[lane]] = x;
-        if (from[W + lane] >= 0)
-            col[to[W + lane]] = y;
-        __syncwarp();
-        if (c < b)
-            continue;
-        x = lane < w ? col[b + lane] : (T)0;
-#pragma unroll 4
-        for (int j = 0; j < w; j++) {
-            const T z = __shfl_sync(~0u, x, j);
-
-            if (lane > j && lane < w)
-                x -= low[lane * STRIDE + j] * z;
-        }
-        if (lane < w)
-            col[b + lane] = x;
-    }
-}
-
 /*
- * P A = L U for the m x n panel at a, n of any width, 32 columns at a time. ipiv[j] =
- * row0 + (row of pivot j) + 1; *info: row0 + the first column (from 1) without a pivot,
- * unless it is set already. tell: 2 x (gridDim + 1), their numbers 0 at the start.
+ * P A = L U for the m x w panel at a. ipiv[j] = row0 + (row of pivot j) + 1; *info:
+ * row0 + the first column (from 1) without a pivot, unless it is set already. tell:
+ * 2 x (gridDim + 1) x (W + 2) elements.
  */
 template <typename T>
-__device__ static void lu_panel(T *a, long long ld, int m, int n, int row0,
-                                int *ipiv, int *info, word<T> *tell,
-                                unsigned *bar)
+__device__ static void lu_panel(T *a, long long ld, int m, int w, int row0,
+                                int *ipiv, int *info, T *tell, unsigned *bar)
 {
     extern __shared__ double shared[];
-    T *rows = (T *)shared, *row = rows + threadIdx.x * STRIDE;
-    T *low = rows + blockDim.x * STRIDE, *up = low + W * STRIDE;
-    T *prow = up + W * STRIDE, *drow = prow + W;
-    __shared__ int piv[W], from[2 * W], to[2 * W];
-    const int r = blockIdx.x * blockDim.x + threadIdx.x, last = m < n ? m : n;
-    unsigned meets = 0;
-
-#pragma unroll 1
-    for (int b = 0; b < last; b += W) {
-        const int w = last - b < W ? last - b : W;
-        T l[W];
+    T *row = (T *)shared + threadIdx.x * STRIDE;
+    T *prow = (T *)shared + blockDim.x * STRIDE, *drow = prow + W;
+    __shared__ T warp_value[MAX_WARPS];
+    __shared__ int warp_row[MAX_WARPS];
+    __shared__ int pivot;
+    const int r = blockIdx.x * blockDim.x + threadIdx.x, lane = threadIdx.x % 32,
+              warp = threadIdx.x / 32, nwarps = blockDim.x / 32;
+    const int none = 0x7fffffff, share = W + 2;
 
 #pragma unroll 4
-        for (int c = 0; c < W; c++)
-            row[c] = r >= b && r < m && c < w ? a[r + (b + c) * ld] : (T)0;
+    for (int c = 0; c < W; c++)
+        row[c] = r < m && c < w ? a[r + c * ld] : (T)0;
+#pragma unroll 1
+    for (int j = 0; j < w; j++) {
+        T *here = tell + (j & 1) * (long long)(gridDim.x + 1) * share;
+        best<T> b;
+
+        b.value = r >= j && r < m ? fabs(row[j]) : (T)-1;
+        b.row = r >= j && r < m ? r : none;
+        if (!(b.value >= 0)) { /* a NaN is no pivot */
+            b.value = -1;
+            b.row = none;
+        }
+        b = best_of_warp(b);
+        if (lane == 0) {
+            warp_value[warp] = b.value;
+            warp_row[warp] = b.row;
+        }
         __syncthreads();
-#pragma unroll 1
-        for (int j = 0; j < w; j++) {
-            const int p = choose_pivot(rows, j, m, (unsigned)(b + j + 1), prow,
-                                       drow, tell);
+        if (warp == 0) {
+            T *mine = here + blockIdx.x * share;
 
-            if (threadIdx.x == 0)
-                piv[j] = p;
-            if (p != b + j && (r == p || r == b + j))
-#pragma unroll 1
-                for (int c = 0; c < w; c++)
-                    row[c] = r == p ? drow[c] : prow[c];
-            if (r > b + j && r < m && prow[j] != (T)0) {
-                const T f = row[j] / prow[j];
+            b.value = lane < nwarps ? warp_value[lane] : (T)-1;
+            b.row = lane < nwarps ? warp_row[lane] : none;
+            b = best_of_warp(b);
+            if (b.row != none)
+                mine[lane] = ((T *)shared)[(b.row - blockIdx.x * blockDim.x) *
+                                               STRIDE +
+                                           lane];
+            if (lane == 0) {
+                mine[W] = b.value;
+                mine[W + 1] = (T)b.row;
+            }
+        } else if (warp == 1 && blockIdx.x == 0) {
+            here[gridDim.x * share + lane] =
+                ((T *)shared)[j * STRIDE + lane]; /* row j is this block's */
+        }
+        meet(bar, j + 1);
+        if (warp == 0) {
+            best<T> win;
+            int owner = -1;
 
-                row[j] = f;
+            win.value = -1;
+            win.row = none;
+            for (int k = lane; k < gridDim.x; k += 32) {
+                best<T> o;
+
+                o.value = here[k * share + W];
+                o.row = o.value >= 0 ? (int)here[k * share + W + 1] : none;
+                win = better(win, o);
+            }
+            win = best_of_warp(win);
+            if (win.row != none)
+                owner = win.row / blockDim.x;
+            drow[lane] = here[gridDim.x * share + lane];
+            prow[lane] = owner < 0 ? drow[lane] : here[owner * share + lane];
+            if (lane == 0)
+                pivot = owner < 0 ? j : win.row;
+        }
+        __syncthreads();
+        if (pivot != j && r == pivot)
+#pragma unroll 1
+            for (int c = 0; c < w; c++)
+                row[c] = drow[c];
+        if (r == j)
+#pragma unroll 1
+            for (int c = 0; c < w; c++)
+                row[c] = prow[c];
+        if (r > j && r < m && prow[j] != (T)0) {
+            const T l = row[j] / prow[j];
+
+            row[j] = l;
 #pragma unroll 4
-                for (int c = j + 1; c < w; c++)
-                    row[c] -= f * prow[c];
-            }
-            if (r == 0) {
-                ipiv[b + j] = row0 + p + 1;
-                if (!(prow[j] != (T)0) && *info == 0)
-                    *info = row0 + b + j + 1;
-            }
-            __syncthreads();
+            for (int c = j + 1; c < w; c++)
+                row[c] -= l * prow[c];
         }
-#pragma unroll 1
-        for (int c = 0; c < w && r >= b && r < m; c++)
-            a[r + (b + c) * ld] = row[c];
-        if (n == w)
-            break;
-        /* Where what is in a row that moves ends. */
-        if (threadIdx.x < 2 * W) {
-            const int i = threadIdx.x % W;
-            const int start = threadIdx.x < W ? b + i : i < w ? piv[i] : -1;
-            int at = start;
-
-#pragma unroll 1
-            for (int k = 0; k < w; k++)
-                at = at == b + k ? piv[k] : at == piv[k] ? b + k : at;
-            from[threadIdx.x] =
-                i >= w || at == start || (threadIdx.x >= W && start < b + w)
-                    ? -1
-                    : start;
-            to[threadIdx.x] = at;
+        if (r == 0) {
+            ipiv[j] = row0 + pivot + 1;
+            if (!(prow[j] != (T)0) && *info == 0)
+                *info = row0 + j + 1;
         }
-        meet(bar, ++meets);
-        for (int k = threadIdx.x; k < w * w; k += blockDim.x)
-            low[(k % w) * STRIDE + k / w] = a[b + k % w + (b + k / w) * ld];
         __syncthreads();
-        swap_and_solve(a, ld, n, b, w, from, to, low);
-        meet(bar, ++meets);
-#pragma unroll
-        for (int k = 0; k < W; k++)
-            l[k] = r >= b + w && r < m ? row[k] : (T)0;
-#pragma unroll 1
-        for (int c0 = b + w; c0 < n; c0 += W) {
-            const int wc = n - c0 < W ? n - c0 : W;
-
-            for (int k = threadIdx.x; k < W * wc; k += blockDim.x)
-                up[k % W + k / W * STRIDE] =
-                    k % W < w ? a[b + k % W + (c0 + k / W) * ld] : (T)0;
-            __syncthreads();
-            if (r >= b + w && r < m) {
-#pragma unroll 1
-                for (int c = 0; c < wc; c++) {
-                    T x = a[r + (c0 + c) * ld];
-
-#pragma unroll
-                    for (int k = 0; k < W; k++)
-                        x -= l[k] * up[k + c * STRIDE];
-                    a[r + (c0 + c) * ld] = x;
-                }
-            }
-            __syncthreads();
-        }
     }
+#pragma unroll 1
+    for (int c = 0; c < w && r < m; c++)
+        a[r + c * ld] = row[c];
 }
 
 /*
@@ -437,12 +318,39 @@ __device__ static void swap_rows(T *a, long long ld, int n, const int *ipiv,
     }
 }
 
+/* B = L^-1 B, L unit lower triangular of order w <= 32: a warp for each column. */
+template <typename T>
+__device__ static void solve_unit(const T *l, long long ldl, T *b, long long ldb,
+                                  int w, int n)
+{
+    __shared__ T low[W * STRIDE];
+    const int lane = threadIdx.x % 32, warps = blockDim.x / 32;
+
+    for (int k = threadIdx.x; k < w * w; k += blockDim.x)
+        low[(k % w) * STRIDE + k / w] = l[k % w + (k / w) * ldl];
+    __syncthreads();
+    for (int c = blockIdx.x * warps + threadIdx.x / 32; c < n;
+         c += gridDim.x * warps) {
+        T x = lane < w ? b[lane + c * ldb] : (T)0;
+
+#pragma unroll 4
+        for (int j = 0; j < w; j++) {
+            const T y = __shfl_sync(~0u, x, j);
+
+            if (lane > j && lane < w)
+                x -= low[lane * STRIDE + j] * y;
+        }
+        if (lane < w)
+            b[lane + c * ldb] = x;
+    }
+}
+
 #define KERNELS(T, s)                                                          \
-    extern "C" __global__ void __launch_bounds__(512, 1)                       \
-        la_lu_##s(T *a, long long ld, int m, int n, int row0, int *ipiv,       \
-                  int *info, word<T> *tell, unsigned *bar)                     \
+    extern "C" __global__ void la_lu_##s(T *a, long long ld, int m, int w,     \
+                                         int row0, int *ipiv, int *info,       \
+                                         T *tell, unsigned *bar)               \
     {                                                                          \
-        lu_panel<T>(a, ld, m, n, row0, ipiv, info, tell, bar);                 \
+        lu_panel<T>(a, ld, m, w, row0, ipiv, info, tell, bar);                 \
     }                                                                          \
     extern "C" __global__ void la_qr_##s(T *a, long long ld, int m, int w,     \
                                          T *v, long long ldv, T *t, int ldt,   \
@@ -454,6 +362,11 @@ __device__ static void swap_rows(T *a, long long ld, int n, const int *ipiv,
                                            const int *ipiv, int nk, int row0)  \
     {                                                                          \
         swap_rows<T>(a, ld, n, ipiv, nk, row0);                                \
+    }                                                                          \
+    extern "C" __global__ void la_solve_##s(const T *l, long long ldl, T *b,   \
+                                            long long ldb, int w, int n)       \
+    {                                                                          \
+        solve_unit<T>(l, ldl, b, ldb, w, n);                                   \
     }                                                                          \
     /* The rows above the first one of v, and t, become zero. */               \
     extern "C" __global__ void la_clear_##s(T *x, long long ld, int m, int n)  \
