@@ -17,6 +17,11 @@
 #include <stdio.h>
 #include <string.h>
 
+enum {
+    TRSM_LEAF = 64, /* order of triangles that the library solves with */
+    TRSM_MANY = 64  /* right-hand sides from which on halves pay */
+};
+
 static struct {
     pthread_mutex_t lock;
     unsigned nusers;
@@ -421,7 +426,7 @@ void heddle_blas_trmm(enum heddle_la_type t, char side, char uplo, char trans,
         trxm(CALL(trmm, trxm_fn, t), how, alpha, a, b);
 }
 
-void heddle_blas_trsm(enum heddle_la_type t, char side, char uplo, char trans,
+static void trsm_leaf(enum heddle_la_type t, char side, char uplo, char trans,
                       char diag, const void *alpha, struct la_block a,
                       struct la_block b)
 {
@@ -431,6 +436,56 @@ void heddle_blas_trsm(enum heddle_la_type t, char side, char uplo, char trans,
         trxv(CALL(trsv, trxv_fn, t), how, la_part(t, a, 0, 0, b.m, b.m), b.a);
     else
         trxm(CALL(trsm, trxm_fn, t), how, alpha, a, b);
+}
+
+/*
+ * Triangular solves of libraries are slow beside their products. So a solve with
+ * many right-hand sides is cut in halves: one of them, a product, the other one.
+ * op(A) is lower triangular when A is and is not transposed, or neither.
+ */
+static void trsm_halves(enum heddle_la_type t, const char *how,
+                        const void *alpha, struct la_block a, struct la_block b)
+{
+    const char side = how[0], uplo = how[1], trans = how[2], diag = how[3];
+    const bool is_left = side == 'L',
+               is_lower = (uplo == 'L') == (trans == 'N');
+    const size_t n = is_left ? b.m : b.n, n1 = (n / 2 + 31) / 32 * 32,
+                 n2 = n - n1;
+    const struct la_block a11 = la_part(t, a, 0, 0, n1, n1),
+                          a22 = la_part(t, a, n1, n1, n2, n2);
+    /* The stored block beside the diagonal. */
+    const struct la_block off = uplo == 'L' ? la_part(t, a, n1, 0, n2, n1)
+                                            : la_part(t, a, 0, n1, n1, n2);
+    const struct la_block b1 = is_left ? la_part(t, b, 0, 0, n1, b.n)
+                                       : la_part(t, b, 0, 0, b.m, n1),
+                          b2 = is_left ? la_part(t, b, n1, 0, n2, b.n)
+                                       : la_part(t, b, 0, n1, b.m, n2);
+    const bool is_1_first = is_left == is_lower;
+    const struct la_block first = is_1_first ? b1 : b2,
+                          second = is_1_first ? b2 : b1;
+    const void *minus = heddle_la_minus_one(t);
+
+    heddle_blas_trsm(t, side, uplo, trans, diag, alpha, is_1_first ? a11 : a22,
+                     first);
+    if (is_left)
+        heddle_blas_gemm(t, trans, 'N', minus, off, first, alpha, second);
+    else
+        heddle_blas_gemm(t, 'N', trans, minus, first, off, alpha, second);
+    heddle_blas_trsm(t, side, uplo, trans, diag, heddle_la_one(t),
+                     is_1_first ? a22 : a11, second);
+}
+
+void heddle_blas_trsm(enum heddle_la_type t, char side, char uplo, char trans,
+                      char diag, const void *alpha, struct la_block a,
+                      struct la_block b)
+{
+    const char how[4] = {side, uplo, trans, diag};
+    const size_t n = side == 'L' ? b.m : b.n, many = side == 'L' ? b.n : b.m;
+
+    if (n > TRSM_LEAF && many >= TRSM_MANY)
+        trsm_halves(t, how, alpha, a, b);
+    else
+        trsm_leaf(t, side, uplo, trans, diag, alpha, a, b);
 }
 
 static int call_uplo(uplo_fn fn, char uplo, struct la_block a)

@@ -14,12 +14,15 @@ enum { LIST_CORE = 120, LIST_DEVICE = 6 };
 
 static size_t pick_nb(const heddle_la *la, size_t m, size_t n)
 {
-    const size_t k = la_min(m, n), want = 8 * (size_t)la_max(la->ncores, 1);
-    size_t nb = la->has_cuda && k >= 4096 ? 512 : 256;
+    const size_t cores = la_max(la->ncores, 1), want = 10 * cores;
+    const size_t least = cores > 4 ? 128 : 64;
+    size_t nb = 256;
 
     if (la->opts.nb != 0)
         return la->opts.nb;
-    while (nb > 64 && n / nb < want)
+    if (la->has_cuda && la_min(m, n) >= 4096)
+        return la_min(m, n) >= 12288 ? 1024 : 512;
+    while (nb > least && n / nb < want)
         nb -= 64;
     return nb;
 }
