@@ -203,6 +203,23 @@ const void *heddle_la_minus_one(enum heddle_la_type t)
                                  : (const void *)minus_ones_d;
 }
 
+bool heddle_la_is_zero(enum heddle_la_type t, const void *p)
+{
+    const unsigned n = la_is_complex(t) ? 2 : 1;
+    const float *f = p;
+    const double *d = p;
+    bool is_zero = true;
+
+    for (unsigned i = 0; i < n; i++)
+        is_zero = is_zero && (la_real_bytes(t) == 4 ? f[i] == 0 : d[i] == 0);
+    return is_zero;
+}
+
+static bool is_one(enum heddle_la_type t, const void *p)
+{
+    return memcmp(p, heddle_la_one(t), la_bytes(t)) == 0;
+}
+
 /* --- calls ------------------------------------------------------------------- */
 
 /* Fortran gets addresses, and the lengths of strings behind them. An empty part
@@ -215,6 +232,12 @@ typedef void (*gemm_fn)(const char *, const char *, const int *, const int *,
                         const int *, const void *, const void *, const int *,
                         const void *, const int *, const void *, void *,
                         const int *, size_t, size_t);
+typedef void (*gemv_fn)(const char *, const int *, const int *, const void *,
+                        const void *, const int *, const void *, const int *,
+                        const void *, void *, const int *, size_t);
+typedef void (*trxv_fn)(const char *, const char *, const char *, const int *,
+                        const void *, const int *, void *, const int *, size_t,
+                        size_t, size_t);
 typedef void (*symm_fn)(const char *, const char *, const int *, const int *,
                         const void *, const void *, const int *, const void *,
                         const int *, const void *, void *, const int *, size_t,
@@ -244,6 +267,22 @@ typedef void (*larft_fn)(const char *, const char *, const int *, const int *,
                          const void *, const int *, const void *, void *,
                          const int *, size_t, size_t);
 
+/* One column: libraries are faster when they are told. Not with another beta: some
+ * of them multiply what should be overwritten. */
+static void gemv(enum heddle_la_type t, char trans, const void *alpha,
+                 struct la_block a, const void *x, const void *beta, void *y)
+{
+    INT(m, a.m);
+    INT(n, a.n);
+    LD(lda, a);
+    const int step = 1;
+
+    heddle_blas_enter();
+    CALL(gemv, gemv_fn, t)
+    (&trans, &m, &n, alpha, a.a, &lda, x, &step, beta, y, &step, 1);
+    heddle_blas_leave();
+}
+
 void heddle_blas_gemm(enum heddle_la_type t, char ta, char tb,
                       const void *alpha, struct la_block a, struct la_block b,
                       const void *beta, struct la_block c)
@@ -257,6 +296,10 @@ void heddle_blas_gemm(enum heddle_la_type t, char ta, char tb,
 
     if (m == 0 || n == 0)
         return;
+    if (n == 1 && tb == 'N' && is_one(t, beta)) {
+        gemv(t, ta, alpha, a, b.a, beta, c.a);
+        return;
+    }
     heddle_blas_enter();
     CALL(gemm, gemm_fn, t)
     (&ta, &tb, &m, &n, &k, alpha, a.a, &lda, b.a, &ldb, beta, c.a, &ldc, 1, 1);
@@ -345,13 +388,34 @@ static void trxm(trxm_fn fn, const char *how, const void *alpha,
     heddle_blas_leave();
 }
 
+/* One column on the right. */
+static bool is_vector(enum heddle_la_type t, char side, const void *alpha,
+                      struct la_block b)
+{
+    return side == 'L' && b.n == 1 && b.m > 0 && is_one(t, alpha);
+}
+
+static void trxv(trxv_fn fn, const char *how, struct la_block a, void *x)
+{
+    INT(n, a.n);
+    LD(lda, a);
+    const int step = 1;
+
+    heddle_blas_enter();
+    fn(&how[1], &how[2], &how[3], &n, a.a, &lda, x, &step, 1, 1, 1);
+    heddle_blas_leave();
+}
+
 void heddle_blas_trmm(enum heddle_la_type t, char side, char uplo, char trans,
                       char diag, const void *alpha, struct la_block a,
                       struct la_block b)
 {
     const char how[4] = {side, uplo, trans, diag};
 
-    trxm(CALL(trmm, trxm_fn, t), how, alpha, a, b);
+    if (is_vector(t, side, alpha, b))
+        trxv(CALL(trmv, trxv_fn, t), how, la_part(t, a, 0, 0, b.m, b.m), b.a);
+    else
+        trxm(CALL(trmm, trxm_fn, t), how, alpha, a, b);
 }
 
 void heddle_blas_trsm(enum heddle_la_type t, char side, char uplo, char trans,
@@ -360,7 +424,10 @@ void heddle_blas_trsm(enum heddle_la_type t, char side, char uplo, char trans,
 {
     const char how[4] = {side, uplo, trans, diag};
 
-    trxm(CALL(trsm, trxm_fn, t), how, alpha, a, b);
+    if (is_vector(t, side, alpha, b))
+        trxv(CALL(trsv, trxv_fn, t), how, la_part(t, a, 0, 0, b.m, b.m), b.a);
+    else
+        trxm(CALL(trsm, trxm_fn, t), how, alpha, a, b);
 }
 
 static int call_uplo(uplo_fn fn, char uplo, struct la_block a)

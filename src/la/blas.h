@@ -50,6 +50,9 @@ const void *heddle_la_one(enum heddle_la_type t);
 const void *heddle_la_zero(enum heddle_la_type t);
 const void *heddle_la_minus_one(enum heddle_la_type t);
 
+/* Is the number at p 0? */
+bool heddle_la_is_zero(enum heddle_la_type t, const void *p);
+
 static inline bool la_is_complex(enum heddle_la_type t)
 {
     return t >= LA_C;

@@ -86,6 +86,7 @@ void heddle_la_destroy(heddle_la *la)
         return;
     if (heddle_group_wait(la->group, 0) != HEDDLE_OK)
         (void)0; /* who wants to know has waited */
+    heddle_la_gate_drop(la);
     heddle_group_unref(la->group);
     heddle_blas_close();
     heddle_free(&heddle_allocator_default, la, sizeof(*la));
@@ -106,12 +107,14 @@ heddle_status heddle_la_wait(heddle_la *la, int *info_out)
                     : found != none  ? (int)(found & INT32_MAX)
                                      : 0;
     la->refused = 0;
+    heddle_la_gate_drop(la);
     return st;
 }
 
 struct la_head heddle_la_begin(heddle_la *la, const heddle_matrix *a)
 {
-    return (struct la_head){.la = la, .call = ++la->ncalls, .t = a->t};
+    return (struct la_head){
+        .la = la, .call = ++la->ncalls, .t = a->t, .gate = la->gate};
 }
 
 heddle_status heddle_la_refuse(heddle_la *la, int i)
@@ -162,7 +165,9 @@ void heddle_la_found(const struct la_head *h, int info, bool breaks)
 bool heddle_la_is_broken(const struct la_head *h)
 {
     return atomic_load_explicit(&h->la->broken, memory_order_relaxed) <=
-           h->call;
+               h->call ||
+           (h->gate != NULL &&
+            atomic_load_explicit(&h->gate->is_shut, memory_order_relaxed));
 }
 
 char heddle_la_letter(char c, const char *letters)

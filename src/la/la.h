@@ -23,6 +23,13 @@
 #include "heddle/la.h"
 #include "la/blas.h"
 
+/* Several calls that a task may call off, the solve behind a factorisation for
+ * instance. Lives as long as the sequence's tasks. */
+struct la_gate {
+    struct la_gate *next;
+    _Atomic bool is_shut;
+};
+
 struct heddle_la {
     heddle_ctx *ctx;
     heddle_group *group;
@@ -35,6 +42,8 @@ struct heddle_la {
      * info. All with relaxed order: tasks are ordered by their data. */
     _Atomic uint64_t found;  /* call << 32 | info */
     _Atomic uint64_t broken; /* calls from this one on do nothing */
+    struct la_gate *gate;  /* of the calls that are being submitted, or NULL */
+    struct la_gate *gates; /* all, until the next wait */
 };
 
 struct heddle_matrix {
@@ -51,6 +60,7 @@ struct la_head {
     heddle_la *la;
     uint32_t call;
     enum heddle_la_type t;
+    struct la_gate *gate; /* NULL: none */
 };
 
 static inline size_t la_min(size_t a, size_t b)
@@ -108,6 +118,32 @@ bool heddle_la_is_broken(const struct la_head *h);
 
 /* One of the letters, in upper case; 0: none of them. */
 char heddle_la_letter(char c, const char *letters);
+
+/* --- gate.c ------------------------------------------------------------------- */
+
+/* Calls between open and close do nothing once a task has shut the gate; that task
+ * comes before all of theirs, by its operands. A gate inside of another one is that
+ * one: *outer_out is for close. */
+heddle_status heddle_la_gate_open(heddle_la *la, struct la_gate **outer_out);
+void heddle_la_gate_close(heddle_la *la, struct la_gate *outer);
+
+/*
+ * Behind an open gate: a task that shuts it when the diagonal of a has a zero. What
+ * is submitted later on a and b (NULL: none) comes after it. With is_info that zero
+ * is the call's info. a is square.
+ */
+heddle_status heddle_la_gate_diagonal(const struct la_head *h, heddle_matrix *a,
+                                      heddle_matrix *b, bool is_info);
+
+/* All of them; their tasks have ended. */
+void heddle_la_gate_drop(heddle_la *la);
+
+/* --- laswp.c ------------------------------------------------------------------ */
+
+/* heddle_la_laswp() with k pivots that getrf of `factor` finds, maybe later. */
+heddle_status heddle_la_laswp_after(heddle_la *la, heddle_matrix *a,
+                                    const int *ipiv, size_t k, bool is_backward,
+                                    heddle_matrix *factor);
 
 /* --- matrix.c ---------------------------------------------------------------- */
 

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * laswp: rows change places; one task for each block column.
+ *
+ * The pivots of a factorisation that has not ended yet are there when its block
+ * columns are, so a task then reads those as well.
+ */
+#include "la/la.h"
+
+enum { MOST_OPERANDS = 250 };
+
+struct laswp_arg {
+    struct la_head h;
+    const int *ipiv; /* of the whole call */
+    size_t k0, k1;   /* rows of this task's pivots */
+    bool is_backward;
+};
+
+static heddle_status run_swap(struct heddle_exec *x)
+{
+    const struct laswp_arg *g = heddle_exec_arg(x);
+    const struct la_block a = la_operand(x, 0);
+    const size_t n = g->k1 - g->k0;
+    int *local;
+
+    if (heddle_la_is_broken(&g->h))
+        return HEDDLE_OK;
+    local = heddle_la_work(n * sizeof(int));
+    if (local == NULL)
+        return HEDDLE_ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        local[i] = g->ipiv[g->k0 + i] - (int)g->k0;
+    heddle_blas_laswp(g->h.t, la_part(g->h.t, a, g->k0, 0, a.m - g->k0, a.n),
+                      local, n, g->is_backward);
+    return HEDDLE_OK;
+}
+
+static struct heddle_cost cost_swap(struct heddle_exec *x)
+{
+    const struct laswp_arg *g = heddle_exec_arg(x);
+    const size_t n = heddle_exec_layout(x, 0)->extent[1];
+
+    return (struct heddle_cost){
+        .bytes = (double)((g->k1 - g->k0) * n * la_bytes(g->h.t) * 4)};
+}
+
+static const heddle_kernel kernel_swap = {
+    .size = sizeof(heddle_kernel),
+    .name = "laswp",
+    .noperands = 1,
+    .mode = {HEDDLE_RW},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_swap}},
+    .cost = cost_swap};
+
+/* The pivots k0 .. k1 - 1, which come with n block columns at `from`. */
+static heddle_status swap_all(const struct laswp_arg *g, heddle_matrix *a,
+                              heddle_handle *const *from, size_t n)
+{
+    heddle_handle *op[MOST_OPERANDS];
+    enum heddle_mode modes[MOST_OPERANDS] = {HEDDLE_RW};
+
+    for (size_t i = 0; i < n; i++) {
+        op[i + 1] = from[i];
+        modes[i + 1] = HEDDLE_R;
+    }
+    for (size_t j = 0; j < a->nt; j++) {
+        op[0] = a->col[j];
+        LA_TRY(heddle_la_submit(g->h.la, &kernel_swap, op, modes,
+                                (unsigned)n + 1, g, sizeof(*g),
+                                (int)(a->nt - j)));
+    }
+    return HEDDLE_OK;
+}
+
+heddle_status heddle_la_laswp_after(heddle_la *la, heddle_matrix *a,
+                                    const int *ipiv, size_t k, bool is_backward,
+                                    heddle_matrix *factor)
+{
+    struct laswp_arg g = {
+        .h = heddle_la_begin(la, a), .ipiv = ipiv, .is_backward = is_backward};
+    const size_t nt = la_min(factor->nt, (k + factor->nb - 1) / factor->nb);
+
+    for (size_t done = 0; done < nt;) {
+        const size_t n = la_min(MOST_OPERANDS - 1, nt - done);
+        const size_t c = is_backward ? nt - done - n : done;
+
+        g.k0 = c * factor->nb;
+        g.k1 = la_min(k, (c + n) * factor->nb);
+        LA_TRY(swap_all(&g, a, factor->col + c, n));
+        done += n;
+    }
+    return HEDDLE_OK;
+}
+
+heddle_status heddle_la_laswp(heddle_la *la, heddle_matrix *a, const int *ipiv,
+                              size_t k, int is_backward)
+{
+    struct laswp_arg g = {
+        .ipiv = ipiv, .k1 = k, .is_backward = is_backward != 0};
+
+    LA_CHECK(la, 1, la != NULL && a != NULL);
+    LA_CHECK(la, 2, ipiv != NULL || k == 0);
+    LA_CHECK(la, 3, k <= a->m);
+    if (k == 0)
+        return HEDDLE_OK;
+    g.h = heddle_la_begin(la, a);
+    return swap_all(&g, a, NULL, 0);
+}

@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * trxm: products (trmm) and solves (trsm) with a triangle.
+ *
+ * A step belongs to some block columns of A, columns p. They hold the triangle
+ * A_pp and, of the other rows o that the triangle has there, A_op:
+ *
+ *   pushing   left 'N', right 'T' 'C'   B_o = B_o -+ A_op B_p (left, for example)
+ *   pulling   left 'T' 'C', right 'N'   B_p = B_p -+ A_op^T B_o
+ *
+ * A solve does A_pp first when it pushes and last when it pulls, a product the
+ * other way round, and takes the columns in the opposite order. So every task
+ * needs few block columns of A, and a solve may follow a factorisation closely.
+ *
+ * Left    the block columns of B are independent: a task is a step on one of
+ *         them. When there are fewer of these than cores, they are cut into
+ *         groups of rows, and a step becomes one task for p and one for each o.
+ * Right   the groups are the block columns of B. The rows of B are independent:
+ *         when there are few block columns, the rows are cut for the cores.
+ *
+ * The block columns of A and the groups of B need not match: a task gets all that
+ * cover its columns, and works on the part it was told.
+ */
+#include "base/alloc.h"
+#include "la/la.h"
+
+enum {
+    MOST_OPERANDS = 250,
+    GOOD_WIDTH = 256 /* products are fast from here on */
+};
+
+struct trxm_arg {
+    struct la_head h;
+    bool is_solve, is_push;
+    bool is_forward; /* a solve takes the columns upwards */
+    char side, uplo, trans, diag;
+    unsigned nfirst; /* operands before those of A */
+    size_t a0;       /* first column of the first operand of A */
+    size_t p0, p1;   /* columns of A that the task is about */
+    size_t i0, i1;   /* rows or columns of B: those written */
+    size_t k0;       /* first of those read, if another operand */
+    double alpha[2]; /* of the type of the elements */
+};
+
+static void set_alpha(struct trxm_arg *g, const void *alpha)
+{
+    memcpy(g->alpha, alpha, la_bytes(g->h.t));
+}
+
+/* --- inside of tasks ----------------------------------------------------------- */
+
+/* Rows (left) or columns first .. end - 1 of a part of B that begins at b0. */
+static struct la_block cut(const struct trxm_arg *g, struct la_block b,
+                           size_t b0, size_t first, size_t end)
+{
+    return g->side == 'L' ? la_part(g->h.t, b, first - b0, 0, end - first, b.n)
+                          : la_part(g->h.t, b, 0, first - b0, b.m, end - first);
+}
+
+/* to = beta to + alpha op(A) from, or with A on the right. */
+static void product(const struct trxm_arg *g, const void *alpha,
+                    struct la_block a, struct la_block from, const void *beta,
+                    struct la_block to)
+{
+    if (g->side == 'L')
+        heddle_blas_gemm(g->h.t, g->trans, 'N', alpha, a, from, beta, to);
+    else
+        heddle_blas_gemm(g->h.t, 'N', g->trans, alpha, from, a, beta, to);
+}
+
+static void diagonal(const struct trxm_arg *g, const void *alpha,
+                     struct la_block a, struct la_block b)
+{
+    (g->is_solve ? heddle_blas_trsm : heddle_blas_trmm)(
+        g->h.t, g->side, g->uplo, g->trans, g->diag, alpha, a, b);
+}
+
+/* A step with the columns c0 .. c1 - 1 of A, which are all of a. */
+static void step(const struct trxm_arg *g, struct la_block a, size_t c0,
+                 struct la_block b, const void *alpha)
+{
+    const enum heddle_la_type t = g->h.t;
+    const size_t c1 = c0 + a.n;
+    const bool is_behind = g->is_push == g->is_forward;
+    const size_t o0 = is_behind ? c1 : g->i0, o1 = is_behind ? g->i1 : c0;
+    const struct la_block tri = la_part(t, a, c0, 0, a.n, a.n);
+    const struct la_block rest = la_part(t, a, o0, 0, o1 - o0, a.n);
+    const struct la_block bp = cut(g, b, g->i0, c0, c1),
+                          bo = cut(g, b, g->i0, o0, o1);
+    const struct la_block from = g->is_push ? bp : bo,
+                          to = g->is_push ? bo : bp;
+    const void *one = heddle_la_one(t);
+
+    if (o0 == o1) {
+        diagonal(g, alpha, tri, bp);
+    } else if (g->is_solve && g->is_push) {
+        diagonal(g, alpha, tri, bp);
+        product(g, heddle_la_minus_one(t), rest, from, alpha, to);
+    } else if (g->is_solve) {
+        product(g, heddle_la_minus_one(t), rest, from, alpha, to);
+        diagonal(g, one, tri, bp);
+    } else if (g->is_push) {
+        product(g, alpha, rest, from, one, to);
+        diagonal(g, alpha, tri, bp);
+    } else {
+        diagonal(g, alpha, tri, bp);
+        product(g, alpha, rest, from, one, to);
+    }
+}
+
+/* The columns p0 .. p1 - 1 of A as blocks, and the first column of each. */
+static unsigned pieces(struct heddle_exec *x, const struct trxm_arg *g,
+                       struct la_block *out, size_t *first)
+{
+    const unsigned n = heddle_la_merge(
+        x, g->h.t, g->nfirst, heddle_exec_noperands(x) - g->nfirst, out);
+    size_t c = g->a0;
+
+    for (unsigned i = 0; i < n; i++) {
+        const size_t end = c + out[i].n;
+        const size_t c0 = la_max(c, g->p0), c1 = la_min(end, g->p1);
+
+        out[i] = la_part(g->h.t, out[i], 0, c0 - c, out[i].m, c1 - c0);
+        first[i] = c0;
+        c = end;
+    }
+    return n;
+}
+
+static heddle_status run_step(struct heddle_exec *x)
+{
+    const struct trxm_arg *g = heddle_exec_arg(x);
+    const struct la_block b = la_operand(x, 0);
+    const bool is_upward = g->is_forward == g->is_solve;
+    struct la_block a[MOST_OPERANDS];
+    size_t first[MOST_OPERANDS];
+    unsigned n;
+
+    if (heddle_la_is_broken(&g->h))
+        return HEDDLE_OK;
+    n = pieces(x, g, a, first);
+    for (unsigned i = 0; i < n; i++) {
+        const unsigned at = is_upward ? i : n - 1 - i;
+        /* Later steps find what they read scaled. */
+        const bool is_scaled = g->is_solve && g->is_push && i > 0;
+
+        step(g, a[at], first[at], b,
+             is_scaled ? heddle_la_one(g->h.t) : g->alpha);
+    }
+    return HEDDLE_OK;
+}
+
+/* One part of B changes another one. */
+static heddle_status run_update(struct heddle_exec *x)
+{
+    const struct trxm_arg *g = heddle_exec_arg(x);
+    const enum heddle_la_type t = g->h.t;
+    const struct la_block to = la_operand(x, 0), from = la_operand(x, 1);
+    struct la_block a[MOST_OPERANDS];
+    size_t first[MOST_OPERANDS];
+    unsigned n;
+
+    if (heddle_la_is_broken(&g->h))
+        return HEDDLE_OK;
+    n = pieces(x, g, a, first);
+    for (unsigned i = 0; i < n; i++) {
+        const size_t c0 = first[i], c1 = c0 + a[i].n;
+        const bool is_scaled = g->is_push && i > 0;
+        const void *one = heddle_la_one(t);
+        const void *f = g->is_solve ? heddle_la_minus_one(t) : g->alpha;
+        const void *beta = g->is_solve && !is_scaled ? g->alpha : one;
+
+        if (g->is_push)
+            product(g, f, la_part(t, a[i], g->i0, 0, g->i1 - g->i0, a[i].n),
+                    cut(g, from, g->k0, c0, c1), beta, to);
+        else
+            product(g, f,
+                    la_part(t, a[i], g->k0, 0, g->side == 'L' ? from.m : from.n,
+                            a[i].n),
+                    from, beta, cut(g, to, g->i0, c0, c1));
+    }
+    return HEDDLE_OK;
+}
+
+static heddle_status run_zero(struct heddle_exec *x)
+{
+    const struct trxm_arg *g = heddle_exec_arg(x);
+    const struct la_block b = la_operand(x, 0);
+
+    if (heddle_la_is_broken(&g->h))
+        return HEDDLE_OK;
+    for (size_t j = 0; j < b.n; j++)
+        memset(la_at(g->h.t, b, 0, j), 0, b.m * la_bytes(g->h.t));
+    return HEDDLE_OK;
+}
+
+/* --- costs --------------------------------------------------------------------- */
+
+static struct heddle_cost cost_of(const struct trxm_arg *g, size_t rows,
+                                  size_t columns, size_t others)
+{
+    return (struct heddle_cost){
+        .flops = la_flops(g->h.t, rows, columns, others),
+        .bytes = (double)((rows * columns + (rows + columns) * others) *
+                          la_bytes(g->h.t))};
+}
+
+static struct heddle_cost cost_step(struct heddle_exec *x)
+{
+    const struct trxm_arg *g = heddle_exec_arg(x);
+    const struct heddle_layout *l = heddle_exec_layout(x, 0);
+    const size_t rows =
+        g->is_push == g->is_forward ? g->i1 - g->p0 : g->p1 - g->i0;
+
+    return cost_of(g, rows, g->p1 - g->p0, l->extent[g->side == 'L']);
+}
+
+static struct heddle_cost cost_update(struct heddle_exec *x)
+{
+    const struct trxm_arg *g = heddle_exec_arg(x);
+    const struct heddle_layout *l = heddle_exec_layout(x, 0),
+                               *from = heddle_exec_layout(x, 1);
+    const unsigned along = g->side == 'L' ? 0 : 1;
+
+    return cost_of(g, g->is_push ? g->i1 - g->i0 : from->extent[along],
+                   g->p1 - g->p0, l->extent[1 - along]);
+}
+
+static const heddle_kernel kernel_step = {
+    .size = sizeof(heddle_kernel),
+    .name = "trxm_step",
+    .noperands = 2,
+    .mode = {HEDDLE_RW, HEDDLE_R},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_step}},
+    .cost = cost_step};
+
+static const heddle_kernel kernel_update = {
+    .size = sizeof(heddle_kernel),
+    .name = "trxm_update",
+    .noperands = 3,
+    .mode = {HEDDLE_RW, HEDDLE_R, HEDDLE_R},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_update}},
+    .cost = cost_update};
+
+static const heddle_kernel kernel_zero = {
+    .size = sizeof(heddle_kernel),
+    .name = "trxm_zero",
+    .noperands = 1,
+    .mode = {HEDDLE_RW}, /* not W: a broken sequence leaves it as it is */
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_zero}}};
+
+/* --- tasks ----------------------------------------------------------------------- */
+
+/* A task that writes `to`, reads `from` (NULL: nothing else of B) and the columns
+ * p0 .. p1 - 1 of A; several if these are too many block columns. */
+static heddle_status submit(const struct trxm_arg *g, heddle_matrix *a,
+                            heddle_handle *to, heddle_handle *from,
+                            int priority)
+{
+    const size_t first = g->p0 / a->nb, end = (g->p1 - 1) / a->nb + 1;
+    const size_t most = MOST_OPERANDS - 2;
+    const bool is_upward = g->is_forward == g->is_solve;
+    heddle_handle *op[MOST_OPERANDS] = {to, from};
+    enum heddle_mode modes[MOST_OPERANDS] = {HEDDLE_RW};
+    struct trxm_arg one = *g;
+
+    one.nfirst = from != NULL ? 2 : 1;
+    for (unsigned i = 1; i < MOST_OPERANDS; i++)
+        modes[i] = HEDDLE_R;
+    for (size_t done = 0; done < end - first;) {
+        const size_t n = la_min(most, end - first - done);
+        const size_t c = is_upward ? first + done : end - done - n;
+
+        memcpy(op + one.nfirst, a->col + c, n * sizeof(op[0]));
+        one.a0 = c * a->nb;
+        one.p0 = la_max(g->p0, one.a0);
+        one.p1 = la_min(g->p1, (c + n) * a->nb);
+        LA_TRY(heddle_la_submit(
+            g->h.la, from != NULL ? &kernel_update : &kernel_step, op, modes,
+            one.nfirst + (unsigned)n, &one, sizeof(one), priority));
+        if (g->is_solve && g->is_push)
+            set_alpha(&one, heddle_la_one(g->h.t)); /* it is scaled now */
+        done += n;
+    }
+    return HEDDLE_OK;
+}
+
+/* --- B in independent block columns ------------------------------------------------ */
+
+static heddle_status left_steps(struct trxm_arg *g, const void *alpha,
+                                heddle_matrix *a, heddle_matrix *b)
+{
+    const bool is_upward = g->is_forward == g->is_solve;
+    const size_t width = a->nb * la_max(1, GOOD_WIDTH / a->nb);
+    const size_t n = (a->n + width - 1) / width;
+
+    g->i0 = 0;
+    g->i1 = a->n;
+    for (size_t s = 0; s < n; s++) {
+        const size_t k = is_upward ? s : n - 1 - s;
+
+        g->p0 = k * width;
+        g->p1 = la_min(a->n, g->p0 + width);
+        set_alpha(g, g->is_solve && g->is_push && s > 0 ? heddle_la_one(g->h.t)
+                                                        : alpha);
+        for (size_t j = 0; j < b->nt; j++)
+            LA_TRY(submit(g, a, b->col[j], NULL, (int)(2 * (n - s))));
+    }
+    return HEDDLE_OK;
+}
+
+/* --- B in groups that change one another -------------------------------------------- */
+
+/* n groups of that width along the triangle, `part` has their handles. */
+struct groups {
+    size_t n, width;
+    heddle_handle **part;
+};
+
+static heddle_status submit_group(struct trxm_arg *g, heddle_matrix *a,
+                                  const struct groups *r, size_t k)
+{
+    g->i0 = g->p0 = k * r->width;
+    g->i1 = g->p1 = la_min(a->n, g->p0 + r->width);
+    return submit(g, a, r->part[k], NULL, (int)(2 * r->n + 1));
+}
+
+static heddle_status submit_update(struct trxm_arg *g, heddle_matrix *a,
+                                   const struct groups *r, size_t i, size_t k,
+                                   int priority)
+{
+    const size_t i1 = la_min(a->n, (i + 1) * r->width);
+    const size_t k1 = la_min(a->n, (k + 1) * r->width);
+
+    g->i0 = i * r->width;
+    g->i1 = i1;
+    g->k0 = k * r->width;
+    g->p0 = g->is_push ? g->k0 : g->i0;
+    g->p1 = g->is_push ? k1 : i1;
+    return submit(g, a, r->part[i], r->part[k], priority);
+}
+
+static heddle_status group_steps(struct trxm_arg *g, const void *alpha,
+                                 heddle_matrix *a, const struct groups *r)
+{
+    const bool is_upward = g->is_forward == g->is_solve;
+
+    set_alpha(g, alpha);
+    for (size_t s = 0; s < r->n; s++) {
+        const size_t k = is_upward ? s : r->n - 1 - s;
+        const size_t begin = g->is_solve ? s + 1 : 0,
+                     end = g->is_solve ? r->n : s;
+
+        if (g->is_solve)
+            LA_TRY(submit_group(g, a, r, k));
+        for (size_t at = begin; at < end; at++)
+            LA_TRY(submit_update(g, a, r, is_upward ? at : r->n - 1 - at, k,
+                                 (int)(2 * (r->n - at))));
+        if (!g->is_solve)
+            LA_TRY(submit_group(g, a, r, k));
+        else
+            set_alpha(g, heddle_la_one(g->h.t)); /* all is scaled now */
+    }
+    return HEDDLE_OK;
+}
+
+static void drop(heddle_handle **part, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        heddle_handle_unref(part[i]);
+    heddle_free(&heddle_allocator_default, part, n * sizeof(part[0]));
+}
+
+/* Views of B's block column j: n groups of rows. */
+static heddle_status left_column(struct trxm_arg *g, const void *alpha,
+                                 heddle_matrix *a, heddle_matrix *b, size_t j,
+                                 size_t width)
+{
+    struct groups r = {.n = (a->n + width - 1) / width, .width = width};
+    heddle_status st = HEDDLE_OK;
+
+    r.part = heddle_zalloc(&heddle_allocator_default, r.n, sizeof(r.part[0]));
+    if (r.part == NULL)
+        return HEDDLE_ENOMEM;
+    for (size_t i = 0; i < r.n && st == HEDDLE_OK; i++)
+        st = heddle_view_tile(b->col[j], i, 0, width, la_width(b, j),
+                              &r.part[i]);
+    if (st == HEDDLE_OK)
+        st = group_steps(g, alpha, a, &r);
+    drop(r.part, r.n);
+    return st;
+}
+
+/* Rows i of B, height of them. */
+static heddle_status right_rows(struct trxm_arg *g, const void *alpha,
+                                heddle_matrix *a, heddle_matrix *b, size_t i,
+                                size_t height)
+{
+    struct groups r = {.n = b->nt, .width = b->nb};
+    heddle_status st = HEDDLE_OK;
+
+    r.part = heddle_zalloc(&heddle_allocator_default, r.n, sizeof(r.part[0]));
+    if (r.part == NULL)
+        return HEDDLE_ENOMEM;
+    for (size_t j = 0; j < r.n && st == HEDDLE_OK; j++)
+        st = heddle_view_tile(b->col[j], i, 0, height, la_width(b, j),
+                              &r.part[j]);
+    if (st == HEDDLE_OK)
+        st = group_steps(g, alpha, a, &r);
+    drop(r.part, r.n);
+    return st;
+}
+
+/* --- the loops ------------------------------------------------------------------------ */
+
+static heddle_status left(struct trxm_arg *g, const void *alpha,
+                          heddle_matrix *a, heddle_matrix *b)
+{
+    const heddle_la *la = g->h.la;
+    const size_t cores = la_max(1, la->ncores);
+    /* Views of what lies on a device would go through the host. */
+    const bool is_split =
+        !la->has_cuda && b->nt < cores && a->n >= 2 * GOOD_WIDTH && a->nt > 1;
+    const size_t want = la_max(GOOD_WIDTH, a->n / la_max(8, 4 * cores));
+    const size_t width = (want + a->nb - 1) / a->nb * a->nb;
+
+    if (!is_split)
+        return left_steps(g, alpha, a, b);
+    for (size_t j = 0; j < b->nt; j++)
+        LA_TRY(left_column(g, alpha, a, b, j, width));
+    return HEDDLE_OK;
+}
+
+static heddle_status right(struct trxm_arg *g, const void *alpha,
+                           heddle_matrix *a, heddle_matrix *b)
+{
+    const heddle_la *la = g->h.la;
+    const size_t cores = la_max(1, la->ncores);
+    const struct groups r = {.n = b->nt, .width = b->nb, .part = b->col};
+    const size_t most = b->m / GOOD_WIDTH; /* chunks of rows */
+    size_t n = la_min(2 * cores, most);
+
+    if (la->has_cuda || cores == 1 || b->nt >= 4 * cores || n <= 1)
+        return group_steps(g, alpha, a, &r);
+    {
+        const size_t height = (b->m + n - 1) / n;
+
+        n = (b->m + height - 1) / height;
+        for (size_t i = 0; i < n; i++)
+            LA_TRY(right_rows(g, alpha, a, b, i, height));
+    }
+    return HEDDLE_OK;
+}
+
+static heddle_status trxm(heddle_la *la, bool is_solve, const char *how,
+                          const void *alpha, heddle_matrix *a, heddle_matrix *b)
+{
+    struct trxm_arg g = {.is_solve = is_solve,
+                         .side = heddle_la_letter(how[0], "LR"),
+                         .uplo = heddle_la_letter(how[1], "UL"),
+                         .trans = heddle_la_letter(how[2], "NTC"),
+                         .diag = heddle_la_letter(how[3], "NU")};
+
+    LA_CHECK(la, 1, la != NULL && g.side != '\0');
+    LA_CHECK(la, 2, g.uplo != '\0');
+    LA_CHECK(la, 3, g.trans != '\0');
+    LA_CHECK(la, 4, g.diag != '\0');
+    LA_CHECK(la, 5, alpha != NULL);
+    LA_CHECK(la, 6, a != NULL && a->m == a->n);
+    LA_CHECK(la, 7,
+             b != NULL && b != a && b->t == a->t &&
+                 (g.side == 'L' ? b->m : b->n) == a->n);
+    g.h = heddle_la_begin(la, a);
+    g.is_push = (g.side == 'L') == (g.trans == 'N');
+    g.is_forward = (g.side == 'L') == ((g.uplo == 'L') == (g.trans == 'N'));
+    if (heddle_la_is_zero(a->t, alpha)) { /* nothing of A is looked at */
+        for (size_t j = 0; j < b->nt; j++)
+            LA_TRY(heddle_la_submit(la, &kernel_zero, &b->col[j], NULL, 1, &g,
+                                    sizeof(g), 0));
+        return HEDDLE_OK;
+    }
+    if (b->nt == 0)
+        return HEDDLE_OK;
+    return g.side == 'L' ? left(&g, alpha, a, b) : right(&g, alpha, a, b);
+}
+
+heddle_status heddle_la_trsm(heddle_la *la, char side, char uplo, char trans,
+                             char diag, const void *alpha, heddle_matrix *a,
+                             heddle_matrix *b)
+{
+    const char how[4] = {side, uplo, trans, diag};
+
+    return trxm(la, true, how, alpha, a, b);
+}
+
+heddle_status heddle_la_trmm(heddle_la *la, char side, char uplo, char trans,
+                             char diag, const void *alpha, heddle_matrix *a,
+                             heddle_matrix *b)
+{
+    const char how[4] = {side, uplo, trans, diag};
+
+    return trxm(la, false, how, alpha, a, b);
+}
