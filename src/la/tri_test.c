@@ -227,6 +227,163 @@ TEST(chains)
     rig_close(&r);
 }
 
+/* --- inverses ------------------------------------------------------------------- */
+
+/* What lies outside of the triangle is as it was: NaN. */
+static void check_hidden(struct ref out, char uplo, bool is_unit)
+{
+    for (size_t j = 0; j < out.n; j++)
+        for (size_t i = 0; i < out.m; i++)
+            if ((uplo == 'L' ? i < j : i > j) || (is_unit && i == j))
+                CHECK(isnan(creal(REF(out, i, j))));
+}
+
+enum inverse { TRTRI, TRTRI_UNIT, LAUUM, POTRI, FACTOR_AND_POTRI };
+
+static heddle_status call_inverse(struct rig *r, enum inverse what, char uplo,
+                                  heddle_matrix *m)
+{
+    switch (what) {
+    case TRTRI: return heddle_la_trtri(r->la, uplo, 'N', m);
+    case TRTRI_UNIT: return heddle_la_trtri(r->la, uplo, 'u', m);
+    case LAUUM: return heddle_la_lauum(r->la, uplo, m);
+    case FACTOR_AND_POTRI: CHECK_OK(heddle_la_potrf(r->la, uplo, m)); break;
+    case POTRI: break;
+    }
+    return heddle_la_potri(r->la, uplo, m);
+}
+
+static struct ref positive(struct ref a)
+{
+    struct ref p = ref_mirror(a, 'L', true);
+
+    for (size_t i = 0; i < a.n; i++)
+        REF(p, i, i) = creal(REF(p, i, i)) + 4;
+    return p;
+}
+
+static void inverse_one(struct rig *r, enum heddle_la_type t, enum inverse what,
+                        char uplo, size_t n, bool is_own,
+                        struct heddle_rng *rng)
+{
+    const bool is_unit = what == TRTRI_UNIT;
+    const size_t ld = n + 1;
+    struct ref a = triangle(t, n, rng), out, wrong, tri, whole;
+    void *p;
+    heddle_matrix *m;
+    double scale;
+
+    if (what == FACTOR_AND_POTRI) {
+        a = positive(a);
+    } else if (what == POTRI || what == LAUUM) { /* LAPACK takes it as real */
+        for (size_t i = 0; i < n; i++)
+            REF(a, i, i) = 1.5;
+    }
+    p = ref_store(t, hidden(a, uplo, is_unit), ld);
+    m = place(r, t, a, p, ld, NB, is_own);
+    CHECK_OK(call_inverse(r, what, uplo, m));
+    rig_wait(r, 0);
+    if (is_own)
+        CHECK_OK(heddle_matrix_get(r->la, m, p, ld));
+    heddle_matrix_destroy(m);
+    out = ref_load(t, p, n, n, ld);
+    check_hidden(out, uplo, is_unit);
+    tri = ref_triangle(a, uplo, is_unit);
+    if (what == LAUUM) {
+        whole = uplo == 'U' ? ref_mul(tri, ref_op(tri, 'C'))
+                            : ref_mul(ref_op(tri, 'C'), tri);
+        wrong = ref_add(ref_mirror(out, uplo, true), -1, whole);
+        scale = ref_norm1(tri) * ref_norm1(ref_op(tri, 'C'));
+    } else {
+        if (what == TRTRI || what == TRTRI_UNIT) {
+            whole = tri;
+            out = ref_triangle(out, uplo, is_unit);
+        } else {
+            whole = what == FACTOR_AND_POTRI ? a
+                    : uplo == 'L'            ? ref_mul(tri, ref_op(tri, 'C'))
+                                             : ref_mul(ref_op(tri, 'C'), tri);
+            out = ref_mirror(out, uplo, true);
+        }
+        wrong = ref_add(ref_mul(whole, out), -1, ref_identity(n));
+        scale = ref_norm1(whole) * ref_norm1(out);
+    }
+    CHECK(ref_norm1(wrong) <= 60 * (scale + DBL_MIN) * (double)n * test_eps(t));
+}
+
+TEST(inverses)
+{
+    struct heddle_rng rng;
+    unsigned count = 0;
+    RIG(r);
+
+    heddle_rng_seed(&rng, test_seed());
+    FOR_TYPES(t)
+    FOR_SIZES(n)
+    for (unsigned what = TRTRI; what <= FACTOR_AND_POTRI; what++) {
+        inverse_one(&r, t, what, 'L', n, count++ % 5 == 0, &rng);
+        inverse_one(&r, t, what, 'U', n, count++ % 5 == 0, &rng);
+        test_forget();
+    }
+    rig_close(&r);
+}
+
+/* A zero on the diagonal is info; the triangle stays as it was, later calls go on. */
+TEST(singular_triangles)
+{
+    struct heddle_rng rng;
+    RIG(r);
+
+    heddle_rng_seed(&rng, test_seed());
+    FOR_TYPES(t)
+    for (size_t bad = 0; bad < 20; bad++) {
+        struct ref a = triangle(t, 20, &rng);
+        const char uplo = "LU"[bad % 2];
+        void *p, *was, *q;
+        heddle_matrix *m, *next;
+
+        REF(a, bad, bad) = 0;
+        REF(a, 19, 19) = 0; /* the first one counts */
+        p = ref_store(t, a, 20);
+        was = ref_store(t, a, 20);
+        q = ref_store(t, triangle(t, 20, &rng), 20);
+        m = rig_matrix(&r, t, 20, 20, p, 20, NB);
+        next = rig_matrix(&r, t, 20, 20, q, 20, NB);
+        CHECK_OK(bad % 4 < 2 ? heddle_la_trtri(r.la, uplo, 'N', m)
+                             : heddle_la_potri(r.la, uplo, m));
+        CHECK_OK(heddle_la_trmm(r.la, 'L', 'U', 'N', 'N', heddle_la_zero(t), m,
+                                next));
+        rig_wait(&r, (int)bad + 1);
+        CHECK(memcmp(p, was, 400 * la_bytes(t)) == 0);
+        CHECK(ref_norm1(ref_load(t, q, 20, 20, 20)) == 0);
+        CHECK_OK(heddle_la_trtri(r.la, uplo, 'U', m));
+        rig_wait(&r, 0);
+        heddle_matrix_destroy(m);
+        heddle_matrix_destroy(next);
+        test_forget();
+    }
+    rig_close(&r);
+}
+
+/* After a pivot that is not positive the inverse does nothing. */
+TEST(broken_inverse)
+{
+    double a[4] = {1, 2, 2, 1}, b[4];
+    heddle_matrix *m;
+    RIG(r);
+
+    m = rig_matrix(&r, LA_D, 2, 2, a, 2, 1);
+    CHECK_OK(heddle_la_potrf(r.la, 'L', m));
+    rig_wait(&r, 2);
+    memcpy(b, a, sizeof(a));
+    a[0] = 1, a[1] = 2, a[3] = 1;
+    CHECK_OK(heddle_la_potrf(r.la, 'L', m));
+    CHECK_OK(heddle_la_potri(r.la, 'L', m));
+    rig_wait(&r, 2);
+    CHECK(memcmp(a, b, sizeof(a)) == 0);
+    heddle_matrix_destroy(m);
+    rig_close(&r);
+}
+
 /* A NaN in the triangle or in B is seen; alpha 0 overwrites all. */
 TEST(not_a_number)
 {
@@ -291,11 +448,23 @@ TEST(illegal_arguments)
                  HEDDLE_EINVAL);
     CHECK_OK(heddle_la_wait(r.la, &info));
     CHECK_EQ(info, -7);
+    CHECK_STATUS(heddle_la_trtri(r.la, 'L', 'X', ma), HEDDLE_EINVAL);
+    CHECK_OK(heddle_la_wait(r.la, &info));
+    CHECK_EQ(info, -2);
+    CHECK_STATUS(heddle_la_trtri(r.la, 'L', 'N', mb), HEDDLE_EINVAL);
+    CHECK_OK(heddle_la_wait(r.la, &info));
+    CHECK_EQ(info, -3);
+    CHECK_STATUS(heddle_la_potri(r.la, 'L', mb), HEDDLE_EINVAL);
+    CHECK_OK(heddle_la_wait(r.la, &info));
+    CHECK_EQ(info, -2);
+    CHECK_STATUS(heddle_la_lauum(r.la, 'X', ma), HEDDLE_EINVAL);
+    CHECK_OK(heddle_la_wait(r.la, &info));
+    CHECK_EQ(info, -1);
     heddle_matrix_destroy(ma);
     heddle_matrix_destroy(mb);
     heddle_matrix_destroy(mf);
     rig_close(&r);
 }
 
-TEST_MAIN(products_and_solves, cut_for_cores, narrow_columns, chains,
-          not_a_number, illegal_arguments)
+TEST_MAIN(products_and_solves, cut_for_cores, narrow_columns, chains, inverses,
+          singular_triangles, broken_inverse, not_a_number, illegal_arguments)

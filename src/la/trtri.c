@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * trtri: the inverse of a triangle, in place.
+ *
+ * Lower, k upwards (o: the rows below k; upper is the same downwards, o above):
+ *   panel k       A_ok = -A_ok A_kk^-1; A_kk = A_kk^-1
+ *   update n, k   A_on = A_on + A_ok A_kn; A_kn = A_kk A_kn, for the n before k
+ * No panel waits for another one: a block column changes first at its own step.
+ *
+ * A zero on the diagonal is found before anything is written, as in LAPACK.
+ */
+#include "la/la.h"
+
+struct trtri_arg {
+    struct la_head h;
+    char uplo, diag;
+    size_t k0, nk; /* rows of block k */
+};
+
+/* The rows beyond the diagonal block. */
+static struct la_block beyond(const struct trtri_arg *g, struct la_block a)
+{
+    const size_t below = g->k0 + g->nk;
+
+    return g->uplo == 'L' ? la_part(g->h.t, a, below, 0, a.m - below, a.n)
+                          : la_part(g->h.t, a, 0, 0, g->k0, a.n);
+}
+
+static heddle_status run_panel(struct heddle_exec *x)
+{
+    const struct trtri_arg *g = heddle_exec_arg(x);
+    const enum heddle_la_type t = g->h.t;
+    const struct la_block a = la_operand(x, 0);
+    const struct la_block d = la_part(t, a, g->k0, 0, g->nk, g->nk);
+
+    if (heddle_la_is_broken(&g->h))
+        return HEDDLE_OK;
+    heddle_blas_trsm(t, 'R', g->uplo, 'N', g->diag, heddle_la_minus_one(t), d,
+                     beyond(g, a));
+    (void)heddle_blas_trtri(t, g->uplo, g->diag, d);
+    return HEDDLE_OK;
+}
+
+static heddle_status run_update(struct heddle_exec *x)
+{
+    const struct trtri_arg *g = heddle_exec_arg(x);
+    const enum heddle_la_type t = g->h.t;
+    const struct la_block ak = la_operand(x, 0), an = la_operand(x, 1);
+    const struct la_block row = la_part(t, an, g->k0, 0, g->nk, an.n);
+    const void *one = heddle_la_one(t);
+
+    if (heddle_la_is_broken(&g->h))
+        return HEDDLE_OK;
+    heddle_blas_gemm(t, 'N', 'N', one, beyond(g, ak), row, one, beyond(g, an));
+    heddle_blas_trmm(t, 'L', g->uplo, 'N', g->diag, one,
+                     la_part(t, ak, g->k0, 0, g->nk, g->nk), row);
+    return HEDDLE_OK;
+}
+
+static struct heddle_cost cost(struct heddle_exec *x)
+{
+    const struct trtri_arg *g = heddle_exec_arg(x);
+    const struct heddle_layout *l =
+        heddle_exec_layout(x, heddle_exec_noperands(x) - 1);
+    const size_t m = l->extent[0], n = l->extent[1];
+    const size_t rows = g->uplo == 'L' ? m - g->k0 : g->k0 + g->nk;
+
+    return (struct heddle_cost){
+        .flops = la_flops(g->h.t, rows, n, g->nk),
+        .bytes = (double)(rows * (g->nk + 2 * n) * la_bytes(g->h.t))};
+}
+
+static const heddle_kernel kernel_panel = {
+    .size = sizeof(heddle_kernel),
+    .name = "trtri_panel",
+    .noperands = 1,
+    .mode = {HEDDLE_RW},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_panel}},
+    .cost = cost};
+
+static const heddle_kernel kernel_update = {
+    .size = sizeof(heddle_kernel),
+    .name = "trtri_update",
+    .noperands = 2,
+    .mode = {HEDDLE_R, HEDDLE_RW},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_update}},
+    .cost = cost};
+
+static heddle_status submit_all(struct trtri_arg *g, heddle_matrix *a)
+{
+    for (size_t s = 0; s < a->nt; s++) {
+        const size_t k = g->uplo == 'L' ? s : a->nt - 1 - s;
+
+        g->k0 = la_first(a, k);
+        g->nk = la_width(a, k);
+        LA_TRY(heddle_la_submit(g->h.la, &kernel_panel, &a->col[k], NULL, 1, g,
+                                sizeof(*g), (int)(2 * (a->nt - s) + 1)));
+        for (size_t i = 0; i < s; i++) {
+            const size_t n = g->uplo == 'L' ? i : a->nt - 1 - i;
+            heddle_handle *const op[2] = {a->col[k], a->col[n]};
+
+            LA_TRY(heddle_la_submit(g->h.la, &kernel_update, op, NULL, 2, g,
+                                    sizeof(*g), (int)(2 * (a->nt - s))));
+        }
+    }
+    return HEDDLE_OK;
+}
+
+heddle_status heddle_la_trtri(heddle_la *la, char uplo, char diag,
+                              heddle_matrix *a)
+{
+    struct trtri_arg g = {.uplo = heddle_la_letter(uplo, "UL"),
+                          .diag = heddle_la_letter(diag, "NU")};
+    struct la_gate *outer;
+    heddle_status st = HEDDLE_OK;
+
+    LA_CHECK(la, 1, la != NULL && g.uplo != '\0');
+    LA_CHECK(la, 2, g.diag != '\0');
+    LA_CHECK(la, 3, a != NULL && a->m == a->n);
+    LA_TRY(heddle_la_gate_open(la, &outer));
+    g.h = heddle_la_begin(la, a);
+    if (g.diag == 'N')
+        st = heddle_la_gate_diagonal(&g.h, a, NULL, true);
+    if (st == HEDDLE_OK)
+        st = submit_all(&g, a);
+    heddle_la_gate_close(la, outer);
+    return st;
+}
