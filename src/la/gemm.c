@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * gemm: C = alpha op(A) op(B) + beta C on block columns.
+ *
+ * A task computes some block columns of C, with all of op(A) and the columns of
+ * op(B) that belong to them: on cores that is one call of BLAS when the memory of
+ * A is in one piece. Where C is narrow, tasks compute rows of a block column.
+ */
+#include "la/product.h"
+
+enum {
+    GEMM_WIDTH = 512, /* columns of C of a task, if there are enough */
+    GEMM_ROWS = 256   /* the least rows of a task, where C is narrow */
+};
+
+void heddle_la_pieces(struct heddle_exec *x, enum heddle_la_type t, unsigned at,
+                      unsigned n, size_t first, struct la_pieces *out)
+{
+    out->n = heddle_la_merge(x, t, at, n, out->block);
+    for (unsigned p = 0; p < out->n; p++) {
+        out->first[p] = first;
+        first += out->block[p].n;
+    }
+}
+
+static bool is_empty(struct la_range r)
+{
+    return r.first >= r.end;
+}
+
+/* The part of a piece: rows and columns by their numbers, transposed or not. */
+static struct la_block piece_part(enum heddle_la_type t,
+                                  const struct la_pieces *s, unsigned p,
+                                  bool is_transposed, struct la_range rows,
+                                  struct la_range cols)
+{
+    const struct la_range r = is_transposed ? cols : rows,
+                          c = is_transposed ? rows : cols;
+
+    return la_part(t, s->block[p], r.first, c.first - s->first[p],
+                   r.end - r.first, c.end - c.first);
+}
+
+static struct la_block c_part(enum heddle_la_type t, const struct la_pieces *c,
+                              unsigned p, size_t c_row, struct la_range i,
+                              struct la_range j)
+{
+    return la_part(t, c->block[p], i.first - c_row, j.first - c->first[p],
+                   i.end - i.first, j.end - j.first);
+}
+
+/* C = beta C: a product of no columns. */
+static void scale(enum heddle_la_type t, const void *beta,
+                  const struct la_pieces *c, size_t c_row, struct la_ranges r)
+{
+    for (unsigned p = 0; p < c->n; p++) {
+        const struct la_range j = la_cut(r.j, la_piece_columns(c, p));
+        const struct la_block to = c_part(t, c, p, c_row, r.i, j);
+        const struct la_block a = {to.a, to.m, 0, to.m}, b = {to.a, 0, to.n, 1};
+
+        heddle_blas_gemm(t, 'N', 'N', heddle_la_one(t), a, b, beta, to);
+    }
+}
+
+void heddle_la_multiply(enum heddle_la_type t, char ta, char tb,
+                        const void *alpha, const struct la_pieces *a,
+                        const struct la_pieces *b, const void *beta,
+                        const struct la_pieces *c, size_t c_row,
+                        struct la_ranges r)
+{
+    const bool at = ta != 'N', bt = tb != 'N';
+
+    if (is_empty(r.k)) {
+        scale(t, beta, c, c_row, r);
+        return;
+    }
+    for (unsigned pc = 0; pc < c->n; pc++)
+        for (unsigned pa = 0; pa < a->n; pa++)
+            for (unsigned pb = 0; pb < b->n; pb++) {
+                const struct la_range ac = la_piece_columns(a, pa),
+                                      bc = la_piece_columns(b, pb);
+                struct la_range i = r.i, k = r.k;
+                struct la_range j = la_cut(r.j, la_piece_columns(c, pc));
+
+                if (at)
+                    i = la_cut(i, ac);
+                else
+                    k = la_cut(k, ac);
+                if (bt)
+                    k = la_cut(k, bc);
+                else
+                    j = la_cut(j, bc);
+                if (is_empty(i) || is_empty(j) || is_empty(k))
+                    continue;
+                heddle_blas_gemm(t, ta, tb, alpha,
+                                 piece_part(t, a, pa, at, i, k),
+                                 piece_part(t, b, pb, bt, k, j),
+                                 k.first == r.k.first ? beta : heddle_la_one(t),
+                                 c_part(t, c, pc, c_row, i, j));
+            }
+}
+
+/* --- the task ------------------------------------------------------------------ */
+
+/* Operands: block columns of C, of A, of B. */
+struct gemm_arg {
+    struct la_head h;
+    char ta, tb;
+    bool b_is_a; /* the same block columns, given once */
+    unsigned nc, na, nb;
+    size_t c0, a0, b0; /* first columns of the first operands */
+    size_t c_row;
+    struct la_ranges r;
+    struct la_scalar alpha, beta;
+};
+
+static heddle_status run_gemm(struct heddle_exec *x)
+{
+    const struct gemm_arg *g = heddle_exec_arg(x);
+    const enum heddle_la_type t = g->h.t;
+    struct la_pieces a, b, c;
+
+    if (heddle_la_is_broken(&g->h))
+        return HEDDLE_OK;
+    heddle_la_pieces(x, t, 0, g->nc, g->c0, &c);
+    heddle_la_pieces(x, t, g->nc, g->na, g->a0, &a);
+    if (!g->b_is_a)
+        heddle_la_pieces(x, t, g->nc + g->na, g->nb, g->b0, &b);
+    heddle_la_multiply(t, g->ta, g->tb, &g->alpha, &a, g->b_is_a ? &a : &b,
+                       &g->beta, &c, g->c_row, g->r);
+    return HEDDLE_OK;
+}
+
+static struct heddle_cost cost_gemm(struct heddle_exec *x)
+{
+    const struct gemm_arg *g = heddle_exec_arg(x);
+    const size_t m = g->r.i.end - g->r.i.first, n = g->r.j.end - g->r.j.first,
+                 k = g->r.k.end - g->r.k.first;
+
+    return (struct heddle_cost){.flops = la_flops(g->h.t, m, n, k),
+                                .bytes = (double)(m * k + k * n + 2 * m * n) *
+                                         (double)la_bytes(g->h.t)};
+}
+
+static const heddle_kernel kernel_gemm = {
+    .size = sizeof(heddle_kernel),
+    .name = "gemm",
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_gemm}},
+    .cost = cost_gemm};
+
+/* --- submitting ------------------------------------------------------------------ */
+
+/* Operands of one task, as they are collected. */
+struct list {
+    heddle_handle *op[LA_OPERANDS];
+    enum heddle_mode mode[LA_OPERANDS];
+    unsigned n;
+};
+
+static unsigned list_columns(struct list *l, heddle_matrix *a,
+                             struct la_range cols, enum heddle_mode mode)
+{
+    const struct la_range b = la_cover(a, cols);
+
+    for (size_t k = b.first; k < b.end; k++) {
+        l->op[l->n] = a->col[k];
+        l->mode[l->n++] = mode;
+    }
+    return (unsigned)(b.end - b.first);
+}
+
+/* Rows of a block column as a handle of their own. */
+static heddle_status view_rows(heddle_handle *column, struct la_range rows,
+                               heddle_handle **out)
+{
+    const size_t offset[2] = {rows.first, 0};
+    const size_t extent[2] = {rows.end - rows.first,
+                              heddle_handle_get_layout(column)->extent[1]};
+
+    return heddle_view_box(column, offset, extent, NULL, out);
+}
+
+/* One task: r is small enough. */
+static heddle_status submit_one(const struct la_head *h,
+                                const struct la_product *p, struct la_ranges r,
+                                int priority)
+{
+    const bool is_first = r.k.first == p->r.k.first;
+    const struct la_range ac = p->ta == 'N' ? r.k : r.i,
+                          bc = p->tb == 'N' ? r.j : r.k;
+    const struct la_range cb = la_cover(p->c, r.j);
+    const bool is_whole =
+        is_first && la_is_zero(h->t, p->beta) &&
+        (p->by_rows || (r.i.first == 0 && r.i.end == p->c->m)) &&
+        r.j.first == la_first(p->c, cb.first) &&
+        r.j.end == la_min(p->c->n, cb.end * p->c->nb);
+    struct gemm_arg g = {.h = *h, .ta = p->ta, .tb = p->tb, .r = r};
+    struct list l = {.n = 0};
+    heddle_status st = HEDDLE_OK;
+
+    g.alpha = la_scalar_of(h->t, p->alpha);
+    g.beta = la_scalar_of(h->t, is_first ? p->beta : heddle_la_one(h->t));
+    g.c_row = p->by_rows ? r.i.first : 0;
+    g.c0 = la_first(p->c, cb.first);
+    g.nc = list_columns(&l, p->c, r.j, is_whole ? HEDDLE_W : HEDDLE_RW);
+    if (!is_empty(r.k)) {
+        const struct la_range an = la_cover(p->a, ac), bn = la_cover(p->b, bc);
+
+        g.a0 = la_first(p->a, an.first);
+        g.b0 = la_first(p->b, bn.first);
+        g.na = list_columns(&l, p->a, ac, HEDDLE_R);
+        g.b_is_a = p->a == p->b && an.first == bn.first && an.end == bn.end;
+        if (!g.b_is_a)
+            g.nb = list_columns(&l, p->b, bc, HEDDLE_R);
+    }
+    if (p->by_rows) {
+        unsigned made = 0;
+
+        for (; made < g.nc && st == HEDDLE_OK; made++)
+            st = view_rows(l.op[made], r.i, &l.op[made]);
+        if (st != HEDDLE_OK)
+            made--;
+        if (st == HEDDLE_OK)
+            st = heddle_la_submit(h->la, &kernel_gemm, l.op, l.mode, l.n, &g,
+                                  sizeof(g), priority);
+        for (unsigned i = 0; i < made; i++)
+            heddle_handle_unref(l.op[i]);
+        return st;
+    }
+    return heddle_la_submit(h->la, &kernel_gemm, l.op, l.mode, l.n, &g,
+                            sizeof(g), priority);
+}
+
+/* Columns of C of one task: not too many block columns of C or of B. */
+static struct la_range chunk_j(const struct la_product *p, struct la_range j)
+{
+    struct la_range r = {j.first,
+                         la_min(j.end, (j.first / p->c->nb + 8) * p->c->nb)};
+
+    return p->tb == 'N' ? la_cut(r, la_chunk(p->b, r)) : r;
+}
+
+heddle_status heddle_la_submit_product(const struct la_head *h,
+                                       const struct la_product *p, int priority)
+{
+    struct la_range k0 = p->r.k;
+
+    if (is_empty(p->r.i) || is_empty(p->r.j))
+        return HEDDLE_OK;
+    if (is_empty(k0) || la_is_zero(h->t, p->alpha))
+        k0.end = k0.first;
+    for (struct la_range j = p->r.j; j.first < p->r.j.end;) {
+        j = chunk_j(p, (struct la_range){j.first, p->r.j.end});
+        for (struct la_range i = p->r.i; i.first < p->r.i.end;) {
+            struct la_range k = k0;
+
+            i.end = p->r.i.end;
+            if (p->ta != 'N' && !is_empty(k0))
+                i = la_chunk(p->a, i);
+            do { /* once when there is no k: C is scaled */
+                k.end = k0.end;
+                if (p->ta == 'N' && !is_empty(k))
+                    k = la_chunk(p->a, k);
+                if (p->tb != 'N' && !is_empty(k))
+                    k = la_chunk(p->b, k);
+                LA_TRY(submit_one(h, p, (struct la_ranges){i, j, k}, priority));
+                k.first = k.end;
+            } while (k.first < k0.end);
+            i.first = i.end;
+        }
+        j.first = j.end;
+    }
+    return HEDDLE_OK;
+}
+
+/* --- the routine -------------------------------------------------------------------- */
+
+/* Block columns of C that one task computes: wide enough for BLAS, but four tasks
+ * for each core. */
+static size_t group_of(const heddle_la *la, const heddle_matrix *c)
+{
+    size_t group = la_max(1, GEMM_WIDTH / c->nb);
+
+    while (group > 1 && c->nt / group < 4 * (size_t)la->ncores)
+        group--;
+    return la_min(group, 8);
+}
+
+/* Parts of the rows of C, when there are too few block columns for the cores. */
+static size_t parts_of(const heddle_la *la, const heddle_matrix *c)
+{
+    const size_t want = 2 * (size_t)la->ncores;
+
+    if (c->nt == 0 || c->nt >= want || la->has_cuda)
+        return 1;
+    return la_max(1, la_min((want + c->nt - 1) / c->nt, c->m / GEMM_ROWS));
+}
+
+static heddle_status submit_gemm(const struct la_head *h, struct la_product p)
+{
+    const size_t group = group_of(h->la, p.c), parts = parts_of(h->la, p.c);
+
+    p.by_rows = parts > 1;
+    for (size_t j = 0; j < p.c->nt; j += group)
+        for (size_t part = 0; part < parts; part++) {
+            p.r.j = (struct la_range){la_first(p.c, j),
+                                      la_min(p.c->n, la_first(p.c, j + group))};
+            p.r.i = (struct la_range){p.c->m * part / parts,
+                                      p.c->m * (part + 1) / parts};
+            LA_TRY(heddle_la_submit_product(h, &p, (int)(p.c->nt - j)));
+        }
+    return HEDDLE_OK;
+}
+
+heddle_status heddle_la_gemm(heddle_la *la, char transa, char transb,
+                             const void *alpha, heddle_matrix *a,
+                             heddle_matrix *b, const void *beta,
+                             heddle_matrix *c)
+{
+    struct la_product p = {
+        .a = a, .b = b, .c = c, .alpha = alpha, .beta = beta};
+    size_t k;
+
+    p.ta = heddle_la_letter(transa, "NTC");
+    p.tb = heddle_la_letter(transb, "NTC");
+    LA_CHECK(la, 1, la != NULL && p.ta != '\0');
+    LA_CHECK(la, 2, p.tb != '\0');
+    LA_CHECK(la, 3, alpha != NULL);
+    LA_CHECK(la, 4, a != NULL);
+    k = p.ta == 'N' ? a->n : a->m;
+    LA_CHECK(la, 5,
+             b != NULL && b->t == a->t && (p.tb == 'N' ? b->m : b->n) == k);
+    LA_CHECK(la, 6, beta != NULL);
+    LA_CHECK(la, 7,
+             c != NULL && c != a && c != b && c->t == a->t &&
+                 c->m == (p.ta == 'N' ? a->m : a->n) &&
+                 c->n == (p.tb == 'N' ? b->n : b->m));
+    {
+        const struct la_head h = heddle_la_begin(la, c);
+
+        p.r.k = (struct la_range){0, k};
+        return submit_gemm(&h, p);
+    }
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef HEDDLE_LA_PRODUCT_H
+#define HEDDLE_LA_PRODUCT_H
+
+/*
+ * Contract of products of parts of matrices, and of lists of block columns.
+ *
+ * Rows and columns are numbers of the whole matrices, so matrices of one call may
+ * have block columns of different width. A task gets the block columns that cover
+ * what it needs; inside of it they are pieces: those that lie beside each other in
+ * memory are one.
+ */
+#include "la/la.h"
+
+enum {
+    LA_OPERANDS = 255, /* of a task */
+    LA_LIST = 120      /* block columns of one matrix that a task gets */
+};
+
+/* Rows or columns first .. end - 1. */
+struct la_range {
+    size_t first, end;
+};
+
+static inline struct la_range la_cut(struct la_range a, struct la_range b)
+{
+    const size_t first = la_max(a.first, b.first);
+
+    return (struct la_range){first, la_max(first, la_min(a.end, b.end))};
+}
+
+/* Block columns that cover columns r of a, as numbers of block columns. */
+static inline struct la_range la_cover(const heddle_matrix *a,
+                                       struct la_range r)
+{
+    if (r.first >= r.end || a->nt == 0)
+        return (struct la_range){0, 0};
+    return (struct la_range){r.first / a->nb, (r.end - 1) / a->nb + 1};
+}
+
+/* The part of r that LA_LIST block columns of a cover. */
+static inline struct la_range la_chunk(const heddle_matrix *a,
+                                       struct la_range r)
+{
+    return (struct la_range){
+        r.first, la_min(r.end, (r.first / a->nb + LA_LIST) * a->nb)};
+}
+
+struct la_pieces {
+    unsigned n;
+    size_t first[LA_OPERANDS]; /* number of its first column in the matrix */
+    struct la_block block[LA_OPERANDS];
+};
+
+/* Operands at .. at + n - 1, the first of which begins with column `first`. */
+void heddle_la_pieces(struct heddle_exec *x, enum heddle_la_type t, unsigned at,
+                      unsigned n, size_t first, struct la_pieces *out);
+
+/* Columns of piece p. */
+static inline struct la_range la_piece_columns(const struct la_pieces *s,
+                                               unsigned p)
+{
+    return (struct la_range){s->first[p], s->first[p] + s->block[p].n};
+}
+
+/* Rows of column `col` that count: all ('A'), or those of a triangle. */
+static inline struct la_range la_rows(char uplo, size_t m, size_t col)
+{
+    return (struct la_range){uplo == 'L' ? la_min(col, m) : 0,
+                             uplo == 'U' ? la_min(col + 1, m) : m};
+}
+
+/* --- products ---------------------------------------------------------------- */
+
+/* C(i, j) = alpha op(A)(i, k) op(B)(k, j) + beta C(i, j). */
+struct la_ranges {
+    struct la_range i, j, k;
+};
+
+/* The same on pieces that cover what it needs; c begins with row c_row. */
+void heddle_la_multiply(enum heddle_la_type t, char ta, char tb,
+                        const void *alpha, const struct la_pieces *a,
+                        const struct la_pieces *b, const void *beta,
+                        const struct la_pieces *c, size_t c_row,
+                        struct la_ranges r);
+
+struct la_product {
+    heddle_matrix *a, *b, *c; /* c is neither a nor b */
+    char ta, tb;
+    const void *alpha, *beta; /* elements of the type */
+    struct la_ranges r;
+    bool by_rows; /* C through a view of its rows r.i: parts may run at once */
+};
+
+/* Submits it, as several tasks where it has too many operands. */
+heddle_status heddle_la_submit_product(const struct la_head *h,
+                                       const struct la_product *p,
+                                       int priority);
+
+/* --- scalars ------------------------------------------------------------------- */
+
+static inline bool la_is_zero(enum heddle_la_type t, const void *v)
+{
+    const float *f = v;
+    const double *d = v;
+    const bool two = la_is_complex(t);
+
+    return la_real_bytes(t) == 4 ? f[0] == 0 && (!two || f[1] == 0)
+                                 : d[0] == 0 && (!two || d[1] == 0);
+}
+
+/* A scalar inside of an argument. */
+struct la_scalar {
+    double v[2];
+};
+
+static inline struct la_scalar la_scalar_of(enum heddle_la_type t,
+                                            const void *v)
+{
+    struct la_scalar s = {{0, 0}};
+
+    memcpy(&s, v, la_bytes(t));
+    return s;
+}
+
+/* The same from a real number of the type's precision. */
+static inline struct la_scalar la_scalar_real(enum heddle_la_type t,
+                                              const void *v)
+{
+    struct la_scalar s = {{0, 0}};
+
+    memcpy(&s, v, la_real_bytes(t));
+    return s;
+}
+
+#endif /* HEDDLE_LA_PRODUCT_H */
