@@ -156,16 +156,39 @@ TEST(cut_for_cores)
     heddle_rng_seed(&rng, test_seed());
     FOR_HOW(h)
     {
-        const bool is_left = h.side == 'L';
-        const struct shape s = {.n = is_left ? 530 : 20,
+        const bool is_left = h.side == 'L', is_wide = how_ % 6 == 1;
+        const struct shape s = {.n = is_left   ? 530
+                                     : is_wide ? 220
+                                               : 20,
                                 .other = is_left ? 1 + how_ % 2 : 530,
                                 .a_nb = how_ % 3 == 0 ? 50 : 128,
-                                .b_nb = 8,
+                                .b_nb = is_wide ? 130 : 8,
                                 .is_own = how_ % 5 == 0};
 
         if (TEST_SANITIZED && how_ % 4 >= 2)
             continue;
         one_case(&r, how_ % 3 == 0 ? LA_Z : LA_D, h, s, how_ % 2 + 1, &rng);
+        test_forget();
+    }
+    rig_close(&r);
+}
+
+/* Many narrow block columns of B: tasks have several of them. */
+TEST(together)
+{
+    struct heddle_rng rng;
+    RIG(r);
+
+    heddle_rng_seed(&rng, test_seed());
+    FOR_HOW(h)
+    {
+        const struct shape s = {.n = h.side == 'L' ? 21 : 110,
+                                .other = h.side == 'L' ? 110 : 9,
+                                .a_nb = NB,
+                                .b_nb = 4,
+                                .is_own = how_ % 7 == 0};
+
+        one_case(&r, (enum heddle_la_type)(how_ % 4), h, s, 0.5, &rng);
         test_forget();
     }
     rig_close(&r);
@@ -466,5 +489,6 @@ TEST(illegal_arguments)
     rig_close(&r);
 }
 
-TEST_MAIN(products_and_solves, cut_for_cores, narrow_columns, chains, inverses,
-          singular_triangles, broken_inverse, not_a_number, illegal_arguments)
+TEST_MAIN(products_and_solves, cut_for_cores, together, narrow_columns, chains,
+          inverses, singular_triangles, broken_inverse, not_a_number,
+          illegal_arguments)

@@ -15,7 +15,7 @@
  * Left    the block columns of B are independent: a task is a step on one of
  *         them. When there are fewer of these than cores, they are cut into
  *         groups of rows, and a step becomes one task for p and one for each o.
- * Right   the groups are the block columns of B. The rows of B are independent:
+ * Right   the groups are block columns of B. The rows of B are independent:
  *         when there are few block columns, the rows are cut for the cores.
  *
  * The block columns of A and the groups of B need not match: a task gets all that
@@ -285,10 +285,89 @@ static heddle_status submit(const struct trxm_arg *g, heddle_matrix *a,
     return HEDDLE_OK;
 }
 
-/* --- B in independent block columns ------------------------------------------------ */
+/* --- parts of B ------------------------------------------------------------------- */
+
+/* B in n parts, that wide but for the last one. */
+struct parts {
+    size_t n, width;
+    heddle_handle **part;
+    bool is_own; /* views, to be dropped */
+};
+
+static void drop(struct parts *r)
+{
+    if (!r->is_own)
+        return;
+    for (size_t i = 0; i < r->n; i++)
+        heddle_handle_unref(r->part[i]);
+    heddle_free(&heddle_allocator_default, r->part, r->n * sizeof(r->part[0]));
+}
+
+static heddle_status alloc(struct parts *r, size_t extent, size_t width)
+{
+    r->n = (extent + width - 1) / width;
+    r->width = width;
+    r->part =
+        heddle_zalloc(&heddle_allocator_default, r->n, sizeof(r->part[0]));
+    r->is_own = true;
+    return r->part != NULL ? HEDDLE_OK : HEDDLE_ENOMEM;
+}
+
+/* Views of block column j: groups of rows. */
+static heddle_status cut_column(heddle_matrix *b, size_t j, size_t height,
+                                struct parts *r)
+{
+    heddle_status st = alloc(r, b->m, height);
+
+    if (st != HEDDLE_OK)
+        return st;
+    for (size_t i = 0; i < r->n && st == HEDDLE_OK; i++)
+        st = heddle_view_tile(b->col[j], i, 0, height, la_width(b, j),
+                              &r->part[i]);
+    if (st != HEDDLE_OK)
+        drop(r);
+    return st;
+}
+
+/* Rows i of B, height of them, in groups of columns. The width is that of the block
+ * columns, or, in memory of the program, a multiple of it. */
+static heddle_status cut_rows(heddle_matrix *b, size_t i, size_t height,
+                              size_t width, struct parts *r)
+{
+    heddle_status st;
+
+    if (height >= b->m && width == b->nb) {
+        *r = (struct parts){.n = b->nt, .width = b->nb, .part = b->col};
+        return HEDDLE_OK;
+    }
+    st = alloc(r, b->n, width);
+    if (st != HEDDLE_OK)
+        return st;
+    for (size_t j = 0; j < r->n && st == HEDDLE_OK; j++)
+        st = b->root != NULL
+                 ? heddle_view_tile(b->root, i, j, height, width, &r->part[j])
+                 : heddle_view_tile(b->col[j], i, 0, height, la_width(b, j),
+                                    &r->part[j]);
+    if (st != HEDDLE_OK)
+        drop(r);
+    return st;
+}
+
+/* Narrow block columns together, as long as there are parts for all cores. Views of
+ * what lies on a device would go through the host. */
+static size_t pick_width(const heddle_la *la, const heddle_matrix *b,
+                         size_t parts)
+{
+    if (la->has_cuda || b->root == NULL)
+        return b->nb;
+    return b->nb *
+           la_max(1, la_min(GOOD_WIDTH / b->nb, b->nt / la_max(1, parts)));
+}
+
+/* --- parts that are independent ----------------------------------------------------- */
 
 static heddle_status left_steps(struct trxm_arg *g, const void *alpha,
-                                heddle_matrix *a, heddle_matrix *b)
+                                heddle_matrix *a, const struct parts *r)
 {
     const bool is_upward = g->is_forward == g->is_solve;
     const size_t width = a->nb * la_max(1, GOOD_WIDTH / a->nb);
@@ -303,22 +382,16 @@ static heddle_status left_steps(struct trxm_arg *g, const void *alpha,
         g->p1 = la_min(a->n, g->p0 + width);
         set_alpha(g, g->is_solve && g->is_push && s > 0 ? heddle_la_one(g->h.t)
                                                         : alpha);
-        for (size_t j = 0; j < b->nt; j++)
-            LA_TRY(submit(g, a, b->col[j], NULL, (int)(2 * (n - s))));
+        for (size_t j = 0; j < r->n; j++)
+            LA_TRY(submit(g, a, r->part[j], NULL, (int)(2 * (n - s))));
     }
     return HEDDLE_OK;
 }
 
-/* --- B in groups that change one another -------------------------------------------- */
-
-/* n groups of that width along the triangle, `part` has their handles. */
-struct groups {
-    size_t n, width;
-    heddle_handle **part;
-};
+/* --- parts that change one another -------------------------------------------------- */
 
 static heddle_status submit_group(struct trxm_arg *g, heddle_matrix *a,
-                                  const struct groups *r, size_t k)
+                                  const struct parts *r, size_t k)
 {
     g->i0 = g->p0 = k * r->width;
     g->i1 = g->p1 = la_min(a->n, g->p0 + r->width);
@@ -326,7 +399,7 @@ static heddle_status submit_group(struct trxm_arg *g, heddle_matrix *a,
 }
 
 static heddle_status submit_update(struct trxm_arg *g, heddle_matrix *a,
-                                   const struct groups *r, size_t i, size_t k,
+                                   const struct parts *r, size_t i, size_t k,
                                    int priority)
 {
     const size_t i1 = la_min(a->n, (i + 1) * r->width);
@@ -341,7 +414,7 @@ static heddle_status submit_update(struct trxm_arg *g, heddle_matrix *a,
 }
 
 static heddle_status group_steps(struct trxm_arg *g, const void *alpha,
-                                 heddle_matrix *a, const struct groups *r)
+                                 heddle_matrix *a, const struct parts *r)
 {
     const bool is_upward = g->is_forward == g->is_solve;
 
@@ -364,53 +437,6 @@ static heddle_status group_steps(struct trxm_arg *g, const void *alpha,
     return HEDDLE_OK;
 }
 
-static void drop(heddle_handle **part, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        heddle_handle_unref(part[i]);
-    heddle_free(&heddle_allocator_default, part, n * sizeof(part[0]));
-}
-
-/* Views of B's block column j: n groups of rows. */
-static heddle_status left_column(struct trxm_arg *g, const void *alpha,
-                                 heddle_matrix *a, heddle_matrix *b, size_t j,
-                                 size_t width)
-{
-    struct groups r = {.n = (a->n + width - 1) / width, .width = width};
-    heddle_status st = HEDDLE_OK;
-
-    r.part = heddle_zalloc(&heddle_allocator_default, r.n, sizeof(r.part[0]));
-    if (r.part == NULL)
-        return HEDDLE_ENOMEM;
-    for (size_t i = 0; i < r.n && st == HEDDLE_OK; i++)
-        st = heddle_view_tile(b->col[j], i, 0, width, la_width(b, j),
-                              &r.part[i]);
-    if (st == HEDDLE_OK)
-        st = group_steps(g, alpha, a, &r);
-    drop(r.part, r.n);
-    return st;
-}
-
-/* Rows i of B, height of them. */
-static heddle_status right_rows(struct trxm_arg *g, const void *alpha,
-                                heddle_matrix *a, heddle_matrix *b, size_t i,
-                                size_t height)
-{
-    struct groups r = {.n = b->nt, .width = b->nb};
-    heddle_status st = HEDDLE_OK;
-
-    r.part = heddle_zalloc(&heddle_allocator_default, r.n, sizeof(r.part[0]));
-    if (r.part == NULL)
-        return HEDDLE_ENOMEM;
-    for (size_t j = 0; j < r.n && st == HEDDLE_OK; j++)
-        st = heddle_view_tile(b->col[j], i, 0, height, la_width(b, j),
-                              &r.part[j]);
-    if (st == HEDDLE_OK)
-        st = group_steps(g, alpha, a, &r);
-    drop(r.part, r.n);
-    return st;
-}
-
 /* --- the loops ------------------------------------------------------------------------ */
 
 static heddle_status left(struct trxm_arg *g, const void *alpha,
@@ -418,17 +444,23 @@ static heddle_status left(struct trxm_arg *g, const void *alpha,
 {
     const heddle_la *la = g->h.la;
     const size_t cores = la_max(1, la->ncores);
-    /* Views of what lies on a device would go through the host. */
-    const bool is_split =
-        !la->has_cuda && b->nt < cores && a->n >= 2 * GOOD_WIDTH && a->nt > 1;
     const size_t want = la_max(GOOD_WIDTH, a->n / la_max(8, 4 * cores));
-    const size_t width = (want + a->nb - 1) / a->nb * a->nb;
+    const size_t height = (want + a->nb - 1) / a->nb * a->nb;
+    heddle_status st = HEDDLE_OK;
+    struct parts r;
 
-    if (!is_split)
-        return left_steps(g, alpha, a, b);
-    for (size_t j = 0; j < b->nt; j++)
-        LA_TRY(left_column(g, alpha, a, b, j, width));
-    return HEDDLE_OK;
+    if (la->has_cuda || b->nt >= cores || a->n < 2 * GOOD_WIDTH) {
+        LA_TRY(cut_rows(b, 0, b->m, pick_width(la, b, 4 * cores), &r));
+        st = left_steps(g, alpha, a, &r);
+        drop(&r);
+        return st;
+    }
+    for (size_t j = 0; j < b->nt && st == HEDDLE_OK; j++) {
+        LA_TRY(cut_column(b, j, height, &r));
+        st = group_steps(g, alpha, a, &r);
+        drop(&r);
+    }
+    return st;
 }
 
 static heddle_status right(struct trxm_arg *g, const void *alpha,
@@ -436,20 +468,22 @@ static heddle_status right(struct trxm_arg *g, const void *alpha,
 {
     const heddle_la *la = g->h.la;
     const size_t cores = la_max(1, la->ncores);
-    const struct groups r = {.n = b->nt, .width = b->nb, .part = b->col};
-    const size_t most = b->m / GOOD_WIDTH; /* chunks of rows */
-    size_t n = la_min(2 * cores, most);
+    const size_t most = la_max(1, b->m / GOOD_WIDTH); /* chunks of rows */
+    const bool is_whole =
+        la->has_cuda || cores == 1 || b->nt >= 4 * cores || most == 1;
+    const size_t chunks = is_whole ? 1 : la_min(2 * cores, most);
+    const size_t height = (b->m + chunks - 1) / chunks;
+    const size_t width = pick_width(la, b, is_whole ? 4 * cores : 1);
+    heddle_status st = HEDDLE_OK;
 
-    if (la->has_cuda || cores == 1 || b->nt >= 4 * cores || n <= 1)
-        return group_steps(g, alpha, a, &r);
-    {
-        const size_t height = (b->m + n - 1) / n;
+    for (size_t i = 0; i * height < b->m && st == HEDDLE_OK; i++) {
+        struct parts r;
 
-        n = (b->m + height - 1) / height;
-        for (size_t i = 0; i < n; i++)
-            LA_TRY(right_rows(g, alpha, a, b, i, height));
+        LA_TRY(cut_rows(b, i, height, width, &r));
+        st = group_steps(g, alpha, a, &r);
+        drop(&r);
     }
-    return HEDDLE_OK;
+    return st;
 }
 
 static heddle_status trxm(heddle_la *la, bool is_solve, const char *how,
