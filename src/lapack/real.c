@@ -29,6 +29,7 @@ static const char *const libraries[] = {"liblapack.so.3",    "libblas.so.3",
                                         "libflexiblas.so.3", "libopenblas.so"};
 
 static _Atomic(lapack_fn) known[LAPACK_NROUTINES][4];
+static _Atomic(void *) threads_of; /* asks how many */
 
 /* The symbol in a library that is loaded, or may be loaded now. */
 static void *find_in(const char *library, int flags, const char *symbol)
@@ -82,8 +83,7 @@ int heddle_lapack_threads(void)
     static const char *const names[] = {"openblas_get_num_threads",
                                         "MKL_Get_Max_Threads",
                                         "flexiblas_get_num_threads"};
-    static _Atomic(void *) get;
-    void *p = atomic_load_explicit(&get, memory_order_relaxed);
+    void *p = atomic_load_explicit(&threads_of, memory_order_relaxed);
     int (*fn)(void);
 
     for (unsigned i = 0; i < 3 && p == NULL; i++) {
@@ -93,7 +93,7 @@ int heddle_lapack_threads(void)
     }
     if (p == NULL)
         return 0;
-    atomic_store_explicit(&get, p, memory_order_relaxed);
+    atomic_store_explicit(&threads_of, p, memory_order_relaxed);
     memcpy(&fn, &p, sizeof(fn));
     return fn();
 }
