@@ -9,8 +9,9 @@
 #include "la/product.h"
 
 enum {
-    GEMM_WIDTH = 512, /* columns of C of a task, if there are enough */
-    GEMM_ROWS = 256   /* the least rows of a task, where C is narrow */
+    GEMM_WIDTH = 1024, /* columns of C of a task, if there are enough */
+    GEMM_COLUMNS = 14, /* block columns of C of a task */
+    GEMM_ROWS = 256    /* the least rows of a task, where C is narrow */
 };
 
 void heddle_la_pieces(struct heddle_exec *x, enum heddle_la_type t, unsigned at,
@@ -234,8 +235,8 @@ static heddle_status submit_one(const struct la_head *h,
 /* Columns of C of one task: not too many block columns of C or of B. */
 static struct la_range chunk_j(const struct la_product *p, struct la_range j)
 {
-    struct la_range r = {j.first,
-                         la_min(j.end, (j.first / p->c->nb + 8) * p->c->nb)};
+    struct la_range r = {
+        j.first, la_min(j.end, (j.first / p->c->nb + GEMM_COLUMNS) * p->c->nb)};
 
     return p->tb == 'N' ? la_cut(r, la_chunk(p->b, r)) : r;
 }
@@ -275,15 +276,14 @@ heddle_status heddle_la_submit_product(const struct la_head *h,
 
 /* --- the routine -------------------------------------------------------------------- */
 
-/* Block columns of C that one task computes: wide enough for BLAS, but four tasks
- * for each core. */
-static size_t group_of(const heddle_la *la, const heddle_matrix *c)
+/* Each task packs A again, which costs less when it has more columns of C. */
+size_t heddle_la_group(const heddle_la *la, const heddle_matrix *c)
 {
     size_t group = la_max(1, GEMM_WIDTH / c->nb);
 
     while (group > 1 && c->nt / group < 4 * (size_t)la->ncores)
         group--;
-    return la_min(group, 8);
+    return la_min(group, GEMM_COLUMNS);
 }
 
 /* Parts of the rows of C, when there are too few block columns for the cores. */
@@ -298,7 +298,8 @@ static size_t parts_of(const heddle_la *la, const heddle_matrix *c)
 
 static heddle_status submit_gemm(const struct la_head *h, struct la_product p)
 {
-    const size_t group = group_of(h->la, p.c), parts = parts_of(h->la, p.c);
+    const size_t group = heddle_la_group(h->la, p.c),
+                 parts = parts_of(h->la, p.c);
 
     p.by_rows = parts > 1;
     for (size_t j = 0; j < p.c->nt; j += group)

@@ -97,6 +97,10 @@ heddle_status heddle_la_submit_product(const struct la_head *h,
                                        const struct la_product *p,
                                        int priority);
 
+/* Block columns of C that one task should compute: wide enough for BLAS, but four
+ * tasks for each core. */
+size_t heddle_la_group(const heddle_la *la, const heddle_matrix *c);
+
 /* --- scalars ------------------------------------------------------------------- */
 
 static inline bool la_is_zero(enum heddle_la_type t, const void *v)
@@ -123,13 +127,27 @@ static inline struct la_scalar la_scalar_of(enum heddle_la_type t,
     return s;
 }
 
-/* The same from a real number of the type's precision. */
+/* The same from a real number of the type's precision: it is both then. */
 static inline struct la_scalar la_scalar_real(enum heddle_la_type t,
                                               const void *v)
 {
     struct la_scalar s = {{0, 0}};
 
     memcpy(&s, v, la_real_bytes(t));
+    return s;
+}
+
+static inline struct la_scalar la_scalar_conj(enum heddle_la_type t,
+                                              struct la_scalar s)
+{
+    float f[2];
+
+    memcpy(f, &s, sizeof(f));
+    f[1] = -f[1];
+    if (t == LA_C)
+        memcpy(&s, f, sizeof(f));
+    else if (t == LA_Z)
+        s.v[1] = -s.v[1];
     return s;
 }
 

@@ -284,6 +284,147 @@ TEST(syrk)
     rig_close(&r);
 }
 
+/* --- syr2k, her2k ------------------------------------------------------------------- */
+
+static void syr2k_one(struct rig *r, enum heddle_la_type t, bool is_hermitian,
+                      char uplo, char trans, struct shape s, unsigned which,
+                      struct heddle_rng *rng)
+{
+    const char other = is_hermitian ? 'C' : 'T';
+    const double complex alpha = factor(t, which, false),
+                         beta = factor(t, which / 4, is_hermitian),
+                         alpha2 = is_hermitian ? conj(alpha) : alpha;
+    const bool no = trans == 'N', is_same = which % 7 == 0;
+    const struct ref a = ref_random(t, no ? s.n : s.k, no ? s.k : s.n, rng);
+    const struct ref b = is_same ? a : ref_random(t, a.m, a.n, rng);
+    const struct ref c =
+        ref_mirror(ref_random(t, s.n, s.n, rng), uplo, is_hermitian);
+    const struct ref ab =
+        no ? ref_mul(a, ref_op(b, other)) : ref_mul(ref_op(a, other), b);
+    const struct ref ba =
+        no ? ref_mul(b, ref_op(a, other)) : ref_mul(ref_op(b, other), a);
+    struct ref want = ref_new(s.n, s.n), got;
+    struct mat am = mat_new(r, t, a, s.nba, which % 3 == 0);
+    struct mat bm = mat_new(r, t, b, s.nbb, which % 5 == 0);
+    struct mat cm =
+        mat_new(r, t, beta == 0 ? ref_fill(s.n, s.n, NAN) : only(c, uplo),
+                s.nbc, which % 2 == 0);
+    const void *pa = test_scalar(t, alpha), *pb = test_scalar(t, beta);
+    heddle_matrix *second = is_same ? am.m : bm.m;
+
+    for (size_t i = 0; i < s.n * s.n; i++)
+        want.a[i] = alpha * ab.a[i] + alpha2 * ba.a[i] + beta * c.a[i];
+    CHECK_OK(
+        is_hermitian
+            ? heddle_la_her2k(r->la, uplo, trans, pa, am.m, second, pb, cm.m)
+            : heddle_la_syr2k(r->la, uplo, trans, pa, am.m, second, pb, cm.m));
+    rig_wait(r, 0);
+    (void)mat_end(r, am);
+    (void)mat_end(r, bm);
+    got = mat_end(r, cm);
+    check_outside(got, uplo);
+    check_close(t, ref_triangle(got, uplo, false),
+                ref_triangle(want, uplo, false),
+                ref_norm1(a) * ref_norm1(ref_op(b, 'T')) +
+                    ref_norm1(b) * ref_norm1(ref_op(a, 'T')) + ref_norm1(c));
+}
+
+TEST(syr2k)
+{
+    static const struct shape shapes[] = {
+        {0, 23, 31, NB, NB, NB}, {0, 1, 1, NB, NB, NB}, {0, 16, 9, 3, 5, NB},
+        {0, 25, 7, 16, 3, 5},    {0, 9, 0, NB, NB, NB}, {0, 0, 4, NB, NB, NB}};
+    struct heddle_rng rng;
+    unsigned which = 0;
+    RIG(r);
+
+    heddle_rng_seed(&rng, test_seed());
+    FOR_TYPES(t)
+    for (size_t s = 0; s < sizeof(shapes) / sizeof(shapes[0]); s++)
+        for (unsigned i = 0; i < 8; i++) {
+            const bool is_hermitian = (i & 1) != 0;
+            const char trans = (i & 4) != 0 ? 'N' : is_hermitian ? 'C' : 'T';
+
+            syr2k_one(&r, t, is_hermitian, (i & 2) != 0 ? 'L' : 'U', trans,
+                      shapes[s], which += 3, &rng);
+            test_forget();
+        }
+    for (unsigned i = 0; i < 8; i++) { /* more block columns than operands */
+        const bool is_hermitian = (i & 1) != 0;
+        const char trans = (i & 4) != 0 ? 'N' : is_hermitian ? 'C' : 'T';
+        const char uplo = (i & 2) != 0 ? 'L' : 'U';
+
+        syr2k_one(&r, LA_Z, is_hermitian, uplo, trans,
+                  (struct shape){0, 20, 270, 1, 2, 7}, 2, &rng);
+        syr2k_one(&r, LA_C, is_hermitian, uplo, trans,
+                  (struct shape){0, 260, 5, 1, 1, 200}, 3, &rng);
+    }
+    rig_close(&r);
+}
+
+/* --- symm, hemm ----------------------------------------------------------------------- */
+
+static void symm_one(struct rig *r, enum heddle_la_type t, bool is_hermitian,
+                     char side, char uplo, struct shape s, unsigned which,
+                     struct heddle_rng *rng)
+{
+    const size_t n = side == 'L' ? s.m : s.n;
+    const double complex alpha = factor(t, which, false),
+                         beta = factor(t, which / 4, false);
+    const struct ref a =
+        ref_mirror(ref_random(t, n, n, rng), uplo, is_hermitian);
+    const struct ref b = ref_random(t, s.m, s.n, rng),
+                     c = ref_random(t, s.m, s.n, rng);
+    const struct ref ab = side == 'L' ? ref_mul(a, b) : ref_mul(b, a);
+    struct ref want = ref_new(s.m, s.n);
+    struct mat am = mat_new(r, t, only(a, uplo), s.nba, which % 3 == 0);
+    struct mat bm = mat_new(r, t, b, s.nbb, which % 5 == 0);
+    struct mat cm = mat_new(r, t, beta == 0 ? ref_fill(s.m, s.n, NAN) : c,
+                            s.nbc, which % 2 == 0);
+    const void *pa = test_scalar(t, alpha), *pb = test_scalar(t, beta);
+
+    for (size_t i = 0; i < s.m * s.n; i++)
+        want.a[i] = alpha * ab.a[i] + beta * c.a[i];
+    CHECK_OK(is_hermitian
+                 ? heddle_la_hemm(r->la, side, uplo, pa, am.m, bm.m, pb, cm.m)
+                 : heddle_la_symm(r->la, side, uplo, pa, am.m, bm.m, pb, cm.m));
+    rig_wait(r, 0);
+    (void)mat_end(r, am);
+    (void)mat_end(r, bm);
+    check_close(t, mat_end(r, cm), want,
+                ref_norm1(a) * ref_norm1(b) + ref_norm1(c));
+}
+
+TEST(symm)
+{
+    static const struct shape shapes[] = {
+        {17, 23, 0, NB, NB, NB}, {1, 1, 0, NB, NB, NB}, {16, 9, 0, NB, 5, 3},
+        {9, 40, 0, 3, 16, NB},   {25, 8, 0, 5, 3, NB},  {0, 5, 0, NB, NB, NB},
+        {5, 0, 0, NB, NB, NB},   {33, 1, 0, 3, NB, NB}, {31, 32, 0, 7, NB, 16}};
+    struct heddle_rng rng;
+    unsigned which = 0;
+    RIG(r);
+
+    heddle_rng_seed(&rng, test_seed());
+    FOR_TYPES(t)
+    for (size_t s = 0; s < sizeof(shapes) / sizeof(shapes[0]); s++)
+        for (unsigned i = 0; i < 8; i++) {
+            symm_one(&r, t, (i & 1) != 0, (i & 2) != 0 ? 'L' : 'R',
+                     (i & 4) != 0 ? 'L' : 'U', shapes[s], which += 3, &rng);
+            test_forget();
+        }
+    for (unsigned i = 0; i < 8; i++) { /* more block columns than operands */
+        symm_one(&r, LA_Z, (i & 1) != 0, (i & 2) != 0 ? 'L' : 'R',
+                 (i & 4) != 0 ? 'L' : 'U', (struct shape){130, 5, 0, 1, 1, 4},
+                 2 + 4 * i, &rng);
+        symm_one(&r, LA_C, (i & 1) != 0, (i & 2) != 0 ? 'L' : 'R',
+                 (i & 4) != 0 ? 'L' : 'U', (struct shape){7, 270, 0, 1, 1, 200},
+                 3 + 4 * i, &rng);
+        test_forget();
+    }
+    rig_close(&r);
+}
+
 /* --- what is not allowed -------------------------------------------------------------- */
 
 static void refused(struct rig *r, heddle_status st, int i)
@@ -316,10 +457,17 @@ TEST(illegal_arguments)
     refused(&r, heddle_la_syrk(r.la, 'A', 'N', one, a.m, one, c.m), 1);
     refused(&r, heddle_la_syrk(r.la, 'U', 'X', one, a.m, one, c.m), 2);
     refused(&r, heddle_la_syrk(r.la, 'U', 'T', one, a.m, one, c.m), 6);
+    refused(&r, heddle_la_her2k(r.la, 'U', 'N', one, a.m, b.m, one, c.m), 5);
+    refused(&r, heddle_la_syr2k(r.la, 'U', 'T', one, a.m, a.m, one, c.m), 7);
+    refused(&r, heddle_la_symm(r.la, 'X', 'U', one, c.m, a.m, one, a.m), 1);
+    refused(&r, heddle_la_symm(r.la, 'L', 'U', one, a.m, a.m, one, a.m), 4);
+    refused(&r, heddle_la_hemm(r.la, 'R', 'U', one, c.m, a.m, one, a.m), 5);
+    refused(&r, heddle_la_hemm(r.la, 'L', 'U', one, c.m, a.m, one, a.m), 7);
     (void)mat_end(&r, a);
     (void)mat_end(&r, b);
     (void)mat_end(&r, c);
     rig_close(&r);
 }
 
-TEST_MAIN(gemm, gemm_many_columns, gemm_chain, syrk, illegal_arguments)
+TEST_MAIN(gemm, gemm_many_columns, gemm_chain, syrk, syr2k, symm,
+          illegal_arguments)

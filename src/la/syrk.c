@@ -1,66 +1,79 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * syrk, herk: C = alpha A A^T + beta C, one triangle of C.
+ * syr2k, her2k: C = alpha A B^T + alpha B A^T + beta C.
  *
  * For each block column of C: its square on the diagonal by a task of its own, the
  * rows below it (or above) by products.
  */
 #include "la/product.h"
 
-/* Operands: the block column of C, then block columns of A. */
+/* Operands: the block column of C, then block columns of A, then of B. */
 struct syrk_arg {
     struct la_head h;
     char uplo, trans;
     bool is_hermitian;
+    bool is_two;   /* syr2k, her2k */
+    bool b_is_a;   /* there is no B, or it is the same */
     bool is_first; /* beta counts: else this adds */
-    unsigned na;
-    size_t a0;         /* first column of the first block column of A */
+    unsigned na, nb;
+    size_t a0, b0, c0; /* first columns of the first operands */
     struct la_range j; /* rows and columns of the square */
     struct la_range k;
-    struct la_scalar alpha, beta; /* real if is_hermitian, else elements */
+    struct la_scalar alpha, beta;
 };
 
-/* The square of columns s of C, whose operands are one piece in that direction. */
-static void square(const struct syrk_arg *g, const struct la_pieces *a,
-                   unsigned p, struct la_range s, struct la_range k,
-                   const void *beta, struct la_block c)
+/* The square of rows and columns s, with operands that are one piece there. */
+static void square(const struct syrk_arg *g, struct la_block a,
+                   struct la_block b, struct la_range s, const void *beta,
+                   struct la_block c)
 {
-    const enum heddle_la_type t = g->h.t;
-    const size_t n = s.end - s.first, nk = k.end - k.first;
-    const struct la_block b =
-        g->trans == 'N'
-            ? la_part(t, a->block[p], s.first, k.first - a->first[p], n, nk)
-            : la_part(t, a->block[p], k.first, s.first - a->first[p], nk, n);
+    const size_t n = s.end - s.first;
+    const struct la_block to =
+        la_part(g->h.t, c, s.first, s.first - g->c0, n, n);
 
-    heddle_blas_syrk(t, g->is_hermitian, g->uplo, g->trans, &g->alpha, b, beta,
-                     la_part(t, c, s.first, s.first - g->j.first, n, n));
+    if (g->is_two)
+        heddle_blas_syr2k(g->h.t, g->is_hermitian, g->uplo, g->trans, &g->alpha,
+                          a, b, beta, to);
+    else
+        heddle_blas_syrk(g->h.t, g->is_hermitian, g->uplo, g->trans, &g->alpha,
+                         a, beta, to);
 }
 
-/* A^T A where A has several pieces: a square for each, products between them. */
-static void squares(const struct syrk_arg *g, const struct la_pieces *a,
+/* Elements s, k of op(A), which are in one piece. */
+static struct la_block part_of(const struct syrk_arg *g,
+                               const struct la_pieces *a, unsigned p,
+                               struct la_range s, struct la_range k)
+{
+    const struct la_range rows = g->trans == 'N' ? s : k,
+                          cols = g->trans == 'N' ? k : s;
+
+    return la_part(g->h.t, a->block[p], rows.first, cols.first - a->first[p],
+                   rows.end - rows.first, cols.end - cols.first);
+}
+
+/* A^T B where these have several pieces: products between the squares. */
+static void between(const struct syrk_arg *g, const struct la_pieces *a,
+                    const struct la_pieces *b, struct la_range s,
                     const void *beta, struct la_block c)
 {
     const enum heddle_la_type t = g->h.t;
-    struct la_pieces to = {.n = 1, .first = {g->j.first}, .block = {c}};
-    const struct la_scalar alpha_full = g->is_hermitian
-                                            ? la_scalar_real(t, &g->alpha)
-                                            : g->alpha,
-                           beta_full = g->is_hermitian ? la_scalar_real(t, beta)
-                                                       : la_scalar_of(t, beta);
+    const struct la_pieces to = {.n = 1, .first = {g->c0}, .block = {c}};
+    const struct la_ranges r = {
+        .i = g->uplo == 'L' ? (struct la_range){s.end, g->j.end}
+                            : (struct la_range){g->j.first, s.first},
+        .j = s,
+        .k = g->k};
 
-    for (unsigned p = 0; p < a->n; p++) {
-        const struct la_range s = la_cut(g->j, la_piece_columns(a, p));
-        const struct la_ranges r = {
-            .i = g->uplo == 'L' ? (struct la_range){s.end, g->j.end}
-                                : (struct la_range){g->j.first, s.first},
-            .j = s,
-            .k = g->k};
+    if (r.i.first >= r.i.end)
+        return;
+    heddle_la_multiply(t, g->trans, 'N', &g->alpha, a, b, beta, &to, 0, r);
+    if (g->is_two) {
+        const struct la_scalar alpha =
+            g->is_hermitian ? la_scalar_conj(t, g->alpha) : g->alpha;
 
-        if (s.first >= s.end)
-            continue;
-        square(g, a, p, s, g->k, beta, c);
-        heddle_la_multiply(t, g->trans, 'N', &alpha_full, a, a, &beta_full, &to,
-                           0, r);
+        heddle_la_multiply(t, g->trans, 'N', &alpha, b, a, heddle_la_one(t),
+                           &to, 0, r);
     }
 }
 
@@ -69,28 +82,40 @@ static heddle_status run_syrk(struct heddle_exec *x)
     const struct syrk_arg *g = heddle_exec_arg(x);
     const enum heddle_la_type t = g->h.t;
     const struct la_block c = la_operand(x, 0);
-    const void *beta = g->is_first ? (const void *)&g->beta : heddle_la_one(t);
-    struct la_pieces a;
+    const void *one = heddle_la_one(t);
+    const void *beta = g->is_first ? (const void *)&g->beta : one;
+    struct la_pieces a, own;
+    const struct la_pieces *b = g->b_is_a ? &a : &own;
 
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
     heddle_la_pieces(x, t, 1, g->na, g->a0, &a);
+    if (!g->b_is_a)
+        heddle_la_pieces(x, t, 1 + g->na, g->nb, g->b0, &own);
     if (g->k.first >= g->k.end) {
         const size_t n = g->j.end - g->j.first;
+        const struct la_block none = g->trans == 'N'
+                                         ? (struct la_block){c.a, n, 0, n}
+                                         : (struct la_block){c.a, 0, n, 1};
 
-        heddle_blas_syrk(t, g->is_hermitian, g->uplo, 'N', &g->alpha,
-                         (struct la_block){c.a, n, 0, n}, beta,
-                         la_part(t, c, g->j.first, 0, n, n));
-    } else if (g->trans != 'N') {
-        squares(g, &a, beta, c);
-    } else {
-        for (unsigned p = 0; p < a.n; p++) {
-            const struct la_range k = la_cut(g->k, la_piece_columns(&a, p));
-
-            square(g, &a, p, g->j, k,
-                   k.first == g->k.first ? beta : heddle_la_one(t), c);
-        }
+        square(g, none, none, g->j, beta, c);
+        return HEDDLE_OK;
     }
+    for (unsigned p = 0; p < a.n; p++)
+        for (unsigned q = 0; q < b->n; q++) {
+            const bool no = g->trans == 'N';
+            const struct la_range both =
+                la_cut(la_piece_columns(&a, p), la_piece_columns(b, q));
+            const struct la_range s = no ? g->j : la_cut(g->j, both),
+                                  k = no ? la_cut(g->k, both) : g->k;
+
+            if (s.first >= s.end || k.first >= k.end)
+                continue;
+            square(g, part_of(g, &a, p, s, k), part_of(g, b, q, s, k), s,
+                   k.first == g->k.first ? beta : one, c);
+            if (!no)
+                between(g, &a, b, s, beta, c);
+        }
     return HEDDLE_OK;
 }
 
@@ -99,9 +124,9 @@ static struct heddle_cost cost_syrk(struct heddle_exec *x)
     const struct syrk_arg *g = heddle_exec_arg(x);
     const size_t n = g->j.end - g->j.first, k = g->k.end - g->k.first;
 
-    return (struct heddle_cost){.flops = la_flops(g->h.t, n, n, k) / 2,
-                                .bytes = (double)(n * (n + k)) *
-                                         (double)la_bytes(g->h.t)};
+    return (struct heddle_cost){
+        .flops = la_flops(g->h.t, n, n, k) / (g->is_two ? 1 : 2),
+        .bytes = (double)(n * (n + k)) * (double)la_bytes(g->h.t)};
 }
 
 static const heddle_kernel kernel_syrk = {
@@ -112,95 +137,126 @@ static const heddle_kernel kernel_syrk = {
 
 /* --- submitting ------------------------------------------------------------------ */
 
-/* Columns of A of one task: numbers k ('N') or those of the square. */
+/* One task: j and k are small enough. */
 static heddle_status submit_square(struct syrk_arg g, heddle_matrix *a,
-                                   heddle_handle *c, int priority)
+                                   heddle_matrix *b, heddle_handle *c,
+                                   int priority)
 {
-    const struct la_range cols = g.k.first >= g.k.end ? (struct la_range){0, 0}
+    const struct la_range none = {0, 0};
+    const struct la_range cols = g.k.first >= g.k.end ? none
                                  : g.trans == 'N'     ? g.k
                                                       : g.j;
-    const struct la_range b = la_cover(a, cols);
+    const struct la_range ab = la_cover(a, cols), bb = la_cover(b, cols);
     heddle_handle *op[LA_OPERANDS] = {c};
     enum heddle_mode mode[LA_OPERANDS] = {HEDDLE_RW};
+    unsigned n = 1;
 
-    for (size_t i = b.first; i < b.end; i++) {
-        op[1 + g.na] = a->col[i];
-        mode[1 + g.na++] = HEDDLE_R;
+    g.b_is_a = a == b;
+    g.a0 = la_first(a, ab.first);
+    g.b0 = la_first(b, bb.first);
+    for (size_t i = ab.first; i < ab.end; i++) {
+        op[n] = a->col[i];
+        mode[n++] = HEDDLE_R;
     }
-    g.a0 = la_first(a, b.first);
-    return heddle_la_submit(g.h.la, &kernel_syrk, op, mode, 1 + g.na, &g,
-                            sizeof(g), priority);
+    g.na = n - 1;
+    for (size_t i = bb.first; i < bb.end && !g.b_is_a; i++) {
+        op[n] = b->col[i];
+        mode[n++] = HEDDLE_R;
+    }
+    g.nb = n - 1 - g.na;
+    return heddle_la_submit(g.h.la, &kernel_syrk, op, mode, n, &g, sizeof(g),
+                            priority);
 }
 
-/* All of the square: where A has too many block columns, in several tasks. */
-static heddle_status submit_squares(struct syrk_arg g, struct la_product *p,
-                                    heddle_handle *c, int priority)
+/* The square g.j, one part of k after the other. */
+static heddle_status submit_squares(struct syrk_arg g, heddle_matrix *a,
+                                    heddle_matrix *b, heddle_handle *c,
+                                    int priority)
 {
-    const struct la_range j = g.j, k = g.k;
+    const size_t end = g.k.end;
 
     g.is_first = true;
-    if (g.trans == 'N')
-        do {
-            g.k = (struct la_range){g.k.first, k.end};
-            if (g.k.first < k.end)
-                g.k = la_chunk(p->a, g.k);
-            LA_TRY(submit_square(g, p->a, c, priority));
-            g.is_first = false;
-            g.k.first = g.k.end;
-        } while (g.k.first < k.end);
-    else
-        while (g.j.first < j.end) {
-            /* A square narrower than the block column: the kernel counts from
-             * the first column of the square, so it gets a view of it. */
-            heddle_handle *part = NULL;
-            heddle_status st;
-
-            g.j = la_chunk(p->a, (struct la_range){g.j.first, j.end});
-            if (g.j.first == j.first && g.j.end == j.end)
-                return submit_square(g, p->a, c, priority);
-            st = heddle_view_box(
-                c, (const size_t[2]){0, g.j.first - j.first},
-                (const size_t[2]){p->c->m, g.j.end - g.j.first}, NULL, &part);
-            if (st == HEDDLE_OK)
-                st = submit_square(g, p->a, part, priority);
-            heddle_handle_unref(part);
-            LA_TRY(st);
-            p->r.j = g.j;
-            p->r.i = g.uplo == 'L' ? (struct la_range){g.j.end, j.end}
-                                   : (struct la_range){j.first, g.j.first};
-            LA_TRY(heddle_la_submit_product(&g.h, p, priority));
-            g.j.first = g.j.end;
-        }
+    do {
+        g.k.end = end;
+        if (g.trans == 'N' && g.k.first < end)
+            g.k = la_chunk(b, la_chunk(a, g.k));
+        LA_TRY(submit_square(g, a, b, c, priority));
+        g.is_first = false;
+        g.k.first = g.k.end;
+    } while (g.k.first < end);
     return HEDDLE_OK;
+}
+
+/* Rows below the square (or above): one product, or two. */
+static heddle_status submit_rest(const struct syrk_arg *g, heddle_matrix *a,
+                                 heddle_matrix *b, heddle_matrix *c,
+                                 int priority)
+{
+    const enum heddle_la_type t = g->h.t;
+    const struct la_scalar conj = la_scalar_conj(t, g->alpha);
+    struct la_product p = {.a = a,
+                           .b = b,
+                           .c = c,
+                           .ta = g->trans,
+                           .tb = g->trans != 'N'   ? 'N'
+                                 : g->is_hermitian ? 'C'
+                                                   : 'T',
+                           .alpha = &g->alpha,
+                           .beta = &g->beta};
+
+    p.r.j = g->j;
+    p.r.k = g->k;
+    p.r.i = g->uplo == 'L' ? (struct la_range){g->j.end, c->m}
+                           : (struct la_range){0, g->j.first};
+    LA_TRY(heddle_la_submit_product(&g->h, &p, priority));
+    if (!g->is_two)
+        return HEDDLE_OK;
+    p.a = b;
+    p.b = a;
+    p.alpha = g->is_hermitian ? &conj : &g->alpha;
+    p.beta = heddle_la_one(t);
+    return heddle_la_submit_product(&g->h, &p, priority);
 }
 
 static heddle_status submit_all(struct syrk_arg g, heddle_matrix *a,
-                                heddle_matrix *c)
+                                heddle_matrix *b, heddle_matrix *c)
 {
-    const bool no = g.trans == 'N';
-    struct la_scalar alpha = g.alpha, beta = g.beta;
-    struct la_product p = {.a = a,
-                           .b = a,
-                           .c = c,
-                           .ta = no ? 'N' : g.trans,
-                           .tb = no ? (g.is_hermitian ? 'C' : 'T') : 'N',
-                           .alpha = &alpha,
-                           .beta = &beta};
-
-    g.k = (struct la_range){0, no ? a->n : a->m};
-    p.r.k = g.k;
+    g.k = (struct la_range){0, g.trans == 'N' ? a->n : a->m};
+    if (la_is_zero(g.h.t, &g.alpha))
+        g.k.end = 0;
     for (size_t j = 0; j < c->nt; j++) {
+        const size_t end = la_first(c, j) + la_width(c, j);
         const int priority = (int)(c->nt - j);
 
-        g.j =
-            (struct la_range){la_first(c, j), la_first(c, j) + la_width(c, j)};
-        LA_TRY(submit_squares(g, &p, c->col[j], priority));
-        p.r.j = g.j;
-        p.r.i = g.uplo == 'L' ? (struct la_range){g.j.end, c->m}
-                              : (struct la_range){0, g.j.first};
-        LA_TRY(heddle_la_submit_product(&g.h, &p, priority));
+        g.c0 = la_first(c, j);
+        for (g.j.first = g.c0; g.j.first < end; g.j.first = g.j.end) {
+            g.j.end = end;
+            if (g.trans != 'N' && g.k.end > 0)
+                g.j = la_chunk(b, la_chunk(a, g.j));
+            LA_TRY(submit_squares(g, a, b, c->col[j], priority));
+            LA_TRY(submit_rest(&g, a, b, c, priority));
+        }
     }
     return HEDDLE_OK;
+}
+
+/* 'N', or the one other letter that the routine has; 0: none of them. */
+static char trans_of(char trans, bool is_hermitian, const heddle_matrix *a)
+{
+    const char c =
+        heddle_la_letter(trans, a == NULL || !la_is_complex(a->t) ? "NTC"
+                                : is_hermitian                    ? "NC"
+                                                                  : "NT");
+
+    return c == '\0' || c == 'N' ? c : is_hermitian ? 'C' : 'T';
+}
+
+/* C fits op(A) and A is there. */
+static bool fits(const struct syrk_arg *g, const heddle_matrix *a,
+                 const heddle_matrix *c)
+{
+    return c != NULL && c != a && c->t == a->t && c->m == c->n &&
+           c->n == (g->trans == 'N' ? a->m : a->n);
 }
 
 static heddle_status rank_k(heddle_la *la, bool is_hermitian, char uplo,
@@ -208,29 +264,45 @@ static heddle_status rank_k(heddle_la *la, bool is_hermitian, char uplo,
                             const void *beta, heddle_matrix *c)
 {
     struct syrk_arg g = {.is_hermitian = is_hermitian,
-                         .uplo = heddle_la_letter(uplo, "UL")};
-    const char other = is_hermitian ? 'C' : 'T';
+                         .uplo = heddle_la_letter(uplo, "UL"),
+                         .trans = trans_of(trans, is_hermitian, a)};
 
     LA_CHECK(la, 1, la != NULL && g.uplo != '\0');
-    LA_CHECK(la, 2, a != NULL || heddle_la_letter(trans, "NTC") != '\0');
-    g.trans = heddle_la_letter(trans, a == NULL || !la_is_complex(a->t) ? "NTC"
-                                      : is_hermitian                    ? "NC"
-                                                                        : "NT");
     LA_CHECK(la, 2, g.trans != '\0');
     LA_CHECK(la, 3, alpha != NULL);
     LA_CHECK(la, 4, a != NULL);
     LA_CHECK(la, 5, beta != NULL);
-    LA_CHECK(la, 6,
-             c != NULL && c != a && c->t == a->t && c->m == c->n &&
-                 c->n == (g.trans == 'N' ? a->m : a->n));
-    if (g.trans != 'N')
-        g.trans = other;
+    LA_CHECK(la, 6, fits(&g, a, c));
     g.h = heddle_la_begin(la, c);
     g.alpha =
         is_hermitian ? la_scalar_real(a->t, alpha) : la_scalar_of(a->t, alpha);
     g.beta =
         is_hermitian ? la_scalar_real(a->t, beta) : la_scalar_of(a->t, beta);
-    return submit_all(g, a, c);
+    return submit_all(g, a, a, c);
+}
+
+static heddle_status rank_2k(heddle_la *la, bool is_hermitian, char uplo,
+                             char trans, const void *alpha, heddle_matrix *a,
+                             heddle_matrix *b, const void *beta,
+                             heddle_matrix *c)
+{
+    struct syrk_arg g = {.is_hermitian = is_hermitian,
+                         .is_two = true,
+                         .uplo = heddle_la_letter(uplo, "UL"),
+                         .trans = trans_of(trans, is_hermitian, a)};
+
+    LA_CHECK(la, 1, la != NULL && g.uplo != '\0');
+    LA_CHECK(la, 2, g.trans != '\0');
+    LA_CHECK(la, 3, alpha != NULL);
+    LA_CHECK(la, 4, a != NULL);
+    LA_CHECK(la, 5, b != NULL && b->t == a->t && b->m == a->m && b->n == a->n);
+    LA_CHECK(la, 6, beta != NULL);
+    LA_CHECK(la, 7, c != b && fits(&g, a, c));
+    g.h = heddle_la_begin(la, c);
+    g.alpha = la_scalar_of(a->t, alpha);
+    g.beta =
+        is_hermitian ? la_scalar_real(a->t, beta) : la_scalar_of(a->t, beta);
+    return submit_all(g, a, b, c);
 }
 
 heddle_status heddle_la_syrk(heddle_la *la, char uplo, char trans,
@@ -245,4 +317,20 @@ heddle_status heddle_la_herk(heddle_la *la, char uplo, char trans,
                              const void *beta, heddle_matrix *c)
 {
     return rank_k(la, true, uplo, trans, alpha, a, beta, c);
+}
+
+heddle_status heddle_la_syr2k(heddle_la *la, char uplo, char trans,
+                              const void *alpha, heddle_matrix *a,
+                              heddle_matrix *b, const void *beta,
+                              heddle_matrix *c)
+{
+    return rank_2k(la, false, uplo, trans, alpha, a, b, beta, c);
+}
+
+heddle_status heddle_la_her2k(heddle_la *la, char uplo, char trans,
+                              const void *alpha, heddle_matrix *a,
+                              heddle_matrix *b, const void *beta,
+                              heddle_matrix *c)
+{
+    return rank_2k(la, true, uplo, trans, alpha, a, b, beta, c);
 }
