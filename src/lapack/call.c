@@ -22,7 +22,7 @@ bool heddle_lapack_begin(struct lapack_call *c, enum lapack_routine r,
         return false;
     *c = (struct lapack_call){.ctx = ctx, .t = t};
     if (heddle_la_create(ctx, NULL, &c->la) != HEDDLE_OK) {
-        heddle_lapack_leave();
+        heddle_lapack_leave(false);
         return false;
     }
     return true;
@@ -73,13 +73,13 @@ heddle_matrix *heddle_lapack_factors(struct lapack_call *c, heddle_matrix *a,
 {
     const size_t nb = heddle_matrix_nb(a);
     heddle_matrix *x = NULL;
+    heddle_status st;
 
     if (a == NULL)
         return NULL;
-    return keep(c,
-                heddle_matrix_create_nb(c->la, dtype_of(c), nb, (size_t)k, NULL,
-                                        nb, nb, &x),
-                x, false);
+    st = heddle_matrix_create_nb(c->la, dtype_of(c), nb, (size_t)k, NULL, nb,
+                                 nb, &x);
+    return keep(c, st, x, false);
 }
 
 /* Results may be on a device. */
@@ -99,12 +99,17 @@ static heddle_status bring_home(struct lapack_call *c)
     return HEDDLE_OK;
 }
 
-void heddle_lapack_close(struct lapack_call *c)
+static void end(struct lapack_call *c, bool is_done)
 {
     for (unsigned i = 0; i < c->n; i++)
         heddle_matrix_destroy(c->matrix[i].m);
     heddle_la_destroy(c->la);
-    heddle_lapack_leave();
+    heddle_lapack_leave(is_done);
+}
+
+void heddle_lapack_close(struct lapack_call *c)
+{
+    end(c, true);
 }
 
 bool heddle_lapack_run(struct lapack_call *c, heddle_status st, int *info)
@@ -113,7 +118,7 @@ bool heddle_lapack_run(struct lapack_call *c, heddle_status st, int *info)
     const heddle_status waited = heddle_la_wait(c->la, &found);
 
     if (st == HEDDLE_EINVAL && found < 0) {
-        heddle_lapack_close(c);
+        end(c, false);
         return false;
     }
     if (st == HEDDLE_OK)

@@ -64,9 +64,10 @@ int heddle_lapack_threads(void);
 /* Is a call of this order taken over? Quick. */
 bool heddle_lapack_takes(enum lapack_routine r, long order);
 
-/* NULL: go direct. Otherwise heddle_lapack_leave() follows. */
+/* NULL: go direct. Otherwise heddle_lapack_leave() follows: was the call taken
+ * over after all? */
 heddle_ctx *heddle_lapack_enter(void);
-void heddle_lapack_leave(void);
+void heddle_lapack_leave(bool is_done);
 
 /* Around calls of BLAS by tasks of ours: what these call is not taken over. */
 void heddle_lapack_inside(bool is_inside);

@@ -171,11 +171,12 @@ heddle_ctx *heddle_lapack_enter(void)
     return ctx;
 }
 
-void heddle_lapack_leave(void)
+void heddle_lapack_leave(bool is_done)
 {
     pthread_mutex_lock(&shared.lock); /* orders it with fork() */
     atomic_fetch_sub_explicit(&shared.nactive, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&shared.ncalls, 1, memory_order_relaxed);
+    if (is_done)
+        atomic_fetch_add_explicit(&shared.ncalls, 1, memory_order_relaxed);
     pthread_mutex_unlock(&shared.lock);
 }
 
