@@ -211,12 +211,12 @@ TEST(singular)
 /* Block columns as narrow as can be: more than a task has operands. */
 TEST(narrow_columns)
 {
-    enum { N = 270 };
+    enum { N = 255 };
     struct heddle_rng rng;
     RIG(r);
 
     heddle_rng_seed(&rng, test_seed());
-    for (unsigned i = 0; i < 4; i++) {
+    for (unsigned i = TEST_SANITIZED ? 3 : 0; i < 4; i++) {
         struct ref a = ref_random(LA_D, N, N, &rng);
         const struct ref b = ref_random(LA_D, N, 2, &rng);
         const char trans = "NTNN"[i];

@@ -165,7 +165,7 @@ TEST(cut_for_cores)
                                 .b_nb = is_wide ? 130 : 8,
                                 .is_own = how_ % 5 == 0};
 
-        if (TEST_SANITIZED && how_ % 4 >= 2)
+        if (TEST_SANITIZED && how_ % 8 >= 2)
             continue;
         one_case(&r, how_ % 3 == 0 ? LA_Z : LA_D, h, s, how_ % 2 + 1, &rng);
         test_forget();
