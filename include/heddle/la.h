@@ -263,9 +263,11 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_gels(heddle_la *la,
 /* How a tall and narrow matrix is factorised. */
 enum heddle_la_tall {
     HEDDLE_LA_TALL_AUTO = 0,
-    HEDDLE_LA_TALL_FLAT,    /* Householder, one column of reflectors: geqrf */
-    HEDDLE_LA_TALL_TREE,    /* groups of rows, then pairs: TSQR */
-    HEDDLE_LA_TALL_CHOLESKY /* LU, then Cholesky twice (LU-CholeskyQR2) */
+    HEDDLE_LA_TALL_FLAT,     /* Householder, one column of reflectors: geqrf */
+    HEDDLE_LA_TALL_TREE,     /* groups of rows, then pairs: TSQR */
+    HEDDLE_LA_TALL_CHOLESKY, /* LU, then Cholesky twice (LU-CholeskyQR2) */
+    HEDDLE_LA_TALL_SKETCH /* R of sums of rows with signs, then Cholesky; when A
+                             has no full rank, LU as above */
 };
 /* A = Q R, m >= n: a becomes Q (explicit), r (n x n) gets R, its lower part 0. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_tsqr(heddle_la *la,

@@ -61,10 +61,12 @@ void heddle_tall_upper(enum heddle_la_type t, struct la_block from,
 
 /* The two algorithms: s is open, h is the head of the call. */
 heddle_status heddle_tall_tree(struct tall *s, struct la_head h);
-heddle_status heddle_tall_cholesky(struct tall *s, struct la_head h);
+/* is_lu: LU first; else a sketch, and LU only when that is of no use. */
+heddle_status heddle_tall_cholesky(struct tall *s, struct la_head h,
+                                   bool is_lu);
 enum {
     TALL_TREE_OWN = 4,      /* handles a tree needs, for each group */
-    TALL_CHOLESKY_OWN = 3,  /* handles the other needs, for each group, ... */
+    TALL_CHOLESKY_OWN = 4,  /* handles the other needs, for each group, ... */
     TALL_CHOLESKY_MORE = 8, /* ... and all together */
 };
 

@@ -7,8 +7,10 @@
 #include "la/tall.h"
 
 enum {
-    TALL_RATIO = 4,   /* m / n from which on groups of rows pay */
-    TALL_GROUPS = 192 /* groups at most: one task reads a part of each */
+    TALL_RATIO = 16,   /* m / n from which on groups of rows pay */
+    TALL_NARROW = 48,  /* columns up to which trees are best */
+    TALL_LEAST = 4096, /* rows below which one task does all */
+    TALL_GROUPS = 192  /* groups at most: one task reads a part of each */
 };
 
 /* --- groups of rows -------------------------------------------------------------- */
@@ -247,7 +249,8 @@ static size_t rows_of_group(const heddle_la *la, const heddle_matrix *a)
 {
     const size_t share = a->m / (4 * (size_t)la_max(la->ncores, 1));
 
-    return la_max(la_min(share, 16 * a->n), la_max(2 * a->n, 256));
+    return la_max(la_min(share, la_max(16 * a->n, 4096)),
+                  la_max(2 * a->n, 256));
 }
 
 static heddle_status by_groups(heddle_la *la, enum heddle_la_tall how,
@@ -260,17 +263,27 @@ static heddle_status by_groups(heddle_la *la, enum heddle_la_tall how,
     LA_TRY(heddle_tall_open(&s, la, a, r, rows_of_group(la, a),
                             how == HEDDLE_LA_TALL_TREE ? TALL_TREE_OWN
                                                        : TALL_CHOLESKY_OWN));
-    st = how == HEDDLE_LA_TALL_TREE ? heddle_tall_tree(&s, h)
-                                    : heddle_tall_cholesky(&s, h);
+    st = how == HEDDLE_LA_TALL_TREE
+             ? heddle_tall_tree(&s, h)
+             : heddle_tall_cholesky(&s, h, how == HEDDLE_LA_TALL_CHOLESKY);
     heddle_tall_close(&s);
     return st;
+}
+
+/* Measured on two cores: where joins of triangles cost little, trees are best, with
+ * more columns a sketch is; both need many rows. */
+static enum heddle_la_tall choose(const heddle_matrix *a)
+{
+    if (a->m < TALL_LEAST || a->m / a->n < TALL_RATIO)
+        return HEDDLE_LA_TALL_FLAT;
+    return a->n <= TALL_NARROW ? HEDDLE_LA_TALL_TREE : HEDDLE_LA_TALL_SKETCH;
 }
 
 heddle_status heddle_la_tsqr(heddle_la *la, enum heddle_la_tall how,
                              heddle_matrix *a, heddle_matrix *r)
 {
     LA_CHECK(la, 1,
-             la != NULL && (unsigned)how <= (unsigned)HEDDLE_LA_TALL_CHOLESKY);
+             la != NULL && (unsigned)how <= (unsigned)HEDDLE_LA_TALL_SKETCH);
     LA_CHECK(la, 2, a != NULL && a->m >= a->n);
     LA_CHECK(la, 3,
              r != NULL && r != a && r->t == a->t && r->m == a->n &&
@@ -278,8 +291,7 @@ heddle_status heddle_la_tsqr(heddle_la *la, enum heddle_la_tall how,
     if (a->nt == 0)
         return HEDDLE_OK;
     if (how == HEDDLE_LA_TALL_AUTO)
-        how = a->m / a->n >= TALL_RATIO ? HEDDLE_LA_TALL_TREE
-                                        : HEDDLE_LA_TALL_FLAT;
+        how = choose(a);
     if (how == HEDDLE_LA_TALL_FLAT || !heddle_tall_fits(a))
         return flat(la, a, r);
     return by_groups(la, how, a, r);
