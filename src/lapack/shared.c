@@ -25,6 +25,7 @@ static struct {
     heddle_ctx *ctx;
     bool is_closed;   /* no context, and none shall be made */
     bool has_handler; /* of fork() */
+    bool is_child;
     atomic_uint nactive;
     atomic_ulong ncalls;
 } shared = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -93,6 +94,7 @@ static void in_child(void)
     if (atomic_load_explicit(&shared.nactive, memory_order_relaxed) != 0)
         shared.is_closed = true;
     atomic_store_explicit(&shared.nactive, 0, memory_order_relaxed);
+    shared.is_child = true;
     shared.ctx = NULL; /* its workers are not here; its memory stays */
     pthread_mutex_unlock(&shared.lock);
 }
@@ -118,8 +120,10 @@ static heddle_ctx *make_context(int threads)
 
     if (heddle_env_value("HEDDLE_WORKERS") == NULL && threads > 0)
         o.nworkers = (unsigned)threads;
-    if (heddle_env_value("HEDDLE_BIND") == NULL)
-        o.bind = HEDDLE_OFF; /* other processes may have the same idea */
+    /* A worker that may move is woken beside the caller, on its core. Several
+     * children would all have the same cores. */
+    if (heddle_env_value("HEDDLE_BIND") == NULL && shared.is_child)
+        o.bind = HEDDLE_OFF;
     if (!rules.has_devices) {
         o.devices = "none";
         if (heddle_env_value("HEDDLE_SCHED") == NULL)
