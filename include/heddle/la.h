@@ -73,6 +73,10 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_create(
  * Constant. */
 HEDDLE_API const char *heddle_la_missing(void);
 
+/* 1: this thread is inside of a routine of BLAS or LAPACK that a task of this
+ * library called. For libraries that stand in front of the BLAS. */
+HEDDLE_API int heddle_la_is_inside(void);
+
 /* Waits for its tasks. NULL is fine. */
 HEDDLE_API void heddle_la_destroy(heddle_la *la);
 

@@ -100,6 +100,8 @@ static const struct heddle_env_var env_vars[] = {
         "driver library of NVIDIA GPUs to load instead of libcuda.so.1"},
     {"HEDDLE_BLAS_LIBRARY", "path",
      "BLAS with LAPACK for tasks on cores; default: OpenBLAS, MKL, ..."},
+    {"HEDDLE_LAPACK", "on|off or integer",
+     "libheddle_lapack.so: whether, or from which order on, it takes calls"},
     {NULL, NULL, NULL}};
 
 static const struct env_rule {

@@ -27,6 +27,11 @@ const char *heddle_la_missing(void)
     return "";
 }
 
+int heddle_la_is_inside(void)
+{
+    return heddle_blas_is_inside();
+}
+
 static void la_look(heddle_la *la)
 {
     struct heddle_class_info c = {.size = sizeof(c)};
