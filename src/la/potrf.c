@@ -14,8 +14,6 @@
 #include "la/cuda.h"
 #include "la/la.h"
 
-enum { DEPTH = 1 }; /* block columns that update others together, on cores */
-
 struct potrf_arg {
     struct la_head h;
     char uplo;
@@ -65,13 +63,12 @@ static heddle_status run_panel(struct heddle_exec *x)
     return g->uplo == 'L' ? panel_lower(x, g) : panel_upper(x, g);
 }
 
-/* One block of columns that lie beside each other, the first of them k0. */
-static void update_by(const struct potrf_arg *g, size_t k0, struct la_block ak,
+static void update_by(const struct potrf_arg *g, struct la_block ak,
                       struct la_block aj)
 {
     const enum heddle_la_type t = g->h.t;
     const void *one = heddle_la_one(t), *minus = heddle_la_minus_one(t);
-    const size_t n = aj.n, nk = ak.n, below = g->j0 + n;
+    const size_t n = aj.n, k0 = g->k0, nk = g->nk, below = g->j0 + n;
     const struct la_block top = la_part(t, ak, g->j0, 0, n, nk);
     const struct la_block b = la_part(t, aj, k0, 0, nk, n);
 
@@ -89,22 +86,12 @@ static void update_by(const struct potrf_arg *g, size_t k0, struct la_block ak,
     }
 }
 
-/* Operands: the block column, then those it is updated by. */
 static heddle_status run_update(struct heddle_exec *x)
 {
     const struct potrf_arg *g = heddle_exec_arg(x);
-    const unsigned n = heddle_exec_noperands(x) - 1;
-    struct la_block ak[DEPTH];
-    size_t k0 = g->k0;
 
-    if (heddle_la_is_broken(&g->h))
-        return HEDDLE_OK;
-    {
-        const unsigned nblocks = heddle_la_merge(x, g->h.t, 1, n, ak);
-
-        for (unsigned i = 0; i < nblocks; k0 += ak[i++].n)
-            update_by(g, k0, ak[i], la_operand(x, 0));
-    }
+    if (!heddle_la_is_broken(&g->h))
+        update_by(g, la_operand(x, 0), la_operand(x, 1));
     return HEDDLE_OK;
 }
 
@@ -138,12 +125,10 @@ static heddle_status cuda_update(struct heddle_exec *x)
 {
     const struct potrf_arg *g = heddle_exec_arg(x);
     const enum heddle_la_type t = g->h.t;
-    const struct la_block aj = la_operand(x, 0), ak = la_operand(x, 1);
+    const struct la_block ak = la_operand(x, 0), aj = la_operand(x, 1);
     const void *one = heddle_la_one(t), *minus = heddle_la_minus_one(t);
     struct la_gpu gpu;
 
-    if (heddle_exec_noperands(x) != 2)
-        return HEDDLE_EDECLINED;
     LA_TRY(heddle_gpu_open(&gpu, x, t));
     if (g->uplo == 'L') {
         const size_t n = aj.n, below = g->j0 + n;
@@ -182,7 +167,7 @@ static struct heddle_cost cost_panel(struct heddle_exec *x)
 static struct heddle_cost cost_update(struct heddle_exec *x)
 {
     const struct potrf_arg *g = heddle_exec_arg(x);
-    const struct heddle_layout *l = heddle_exec_layout(x, 0);
+    const struct heddle_layout *l = heddle_exec_layout(x, 1);
     const size_t rows = g->uplo == 'L' ? l->extent[0] - g->j0 : g->k0 + g->nk;
 
     return (struct heddle_cost){
@@ -206,6 +191,8 @@ static const heddle_kernel kernel_panel = {
 static const heddle_kernel kernel_update = {
     .size = sizeof(heddle_kernel),
     .name = "potrf_update",
+    .noperands = 2,
+    .mode = {HEDDLE_R, HEDDLE_RW},
     .variants = {{.device = HEDDLE_DEV_CPU, .run = run_update},
                  {.device = HEDDLE_DEV_CUDA, .run = cuda_update}},
     .cost = cost_update};
@@ -224,58 +211,35 @@ static heddle_status submit_panel(struct potrf_arg *g, heddle_matrix *a,
                             (int)(2 * (a->nt - k) + 1));
 }
 
-/* Block column j by those from k to end - 1. */
 static heddle_status submit_update(struct potrf_arg *g, heddle_matrix *a,
-                                   size_t j, size_t k, size_t end)
+                                   size_t j, size_t k)
 {
-    heddle_handle *op[1 + DEPTH] = {a->col[j]};
-    enum heddle_mode modes[1 + DEPTH] = {HEDDLE_RW};
-    unsigned n = 1;
+    heddle_handle *const op[2] = {a->col[k], a->col[j]};
 
     g->k0 = la_first(a, k);
-    g->nk = la_first(a, end - 1) + la_width(a, end - 1) - g->k0;
+    g->nk = la_width(a, k);
     g->j0 = la_first(a, j);
-    for (; k < end; k++, n++) {
-        op[n] = a->col[k];
-        modes[n] = HEDDLE_R;
-    }
-    return heddle_la_submit(g->h.la, &kernel_update, op, modes, n, g,
-                            sizeof(*g), (int)(2 * (a->nt - j)));
-}
-
-/* The panels of block columns k to end - 1 and what they do to each other. */
-static heddle_status submit_panels(struct potrf_arg *g, heddle_matrix *a,
-                                   size_t k, size_t end, heddle_handle *record)
-{
-    for (; k < end; k++) {
-        LA_TRY(submit_panel(g, a, k, record));
-        for (size_t j = k + 1; j < end; j++)
-            LA_TRY(submit_update(g, a, j, k, k + 1));
-    }
-    return HEDDLE_OK;
+    return heddle_la_submit(g->h.la, &kernel_update, op, NULL, 2, g, sizeof(*g),
+                            (int)(2 * (a->nt - j)));
 }
 
 /* Block columns first .. end - 1: what those on their left do to them, then their
- * own, `depth` of them at a time: then products have more columns to add. Panels
- * follow the updates they wait for at once, also where tasks run in the order in
- * which they come. */
+ * own. A panel follows the update it waits for at once, also where tasks run in the
+ * order in which they come. */
 static heddle_status submit_group(struct potrf_arg *g, heddle_matrix *a,
-                                  size_t first, size_t end, size_t depth,
+                                  size_t first, size_t end,
                                   heddle_handle *record)
 {
-    for (size_t k = 0; k < first; k += depth)
+    for (size_t k = 0; k < first; k++)
         for (size_t j = first; j < end; j++)
-            LA_TRY(submit_update(g, a, j, k, la_min(k + depth, first)));
-    LA_TRY(submit_panels(g, a, first, la_min(first + depth, end), record));
-    for (size_t k = first; k + depth < end; k += depth) {
-        const size_t next = k + depth, last = la_min(next + depth, end);
-
-        for (size_t j = next; j < end; j++) {
-            LA_TRY(submit_update(g, a, j, k, next));
-            if (j == last - 1)
-                LA_TRY(submit_panels(g, a, next, last, record));
+            LA_TRY(submit_update(g, a, j, k));
+    LA_TRY(submit_panel(g, a, first, record));
+    for (size_t k = first; k < end; k++)
+        for (size_t j = k + 1; j < end; j++) {
+            LA_TRY(submit_update(g, a, j, k));
+            if (j == k + 1)
+                LA_TRY(submit_panel(g, a, j, record));
         }
-    }
     return HEDDLE_OK;
 }
 
@@ -292,8 +256,7 @@ heddle_status heddle_la_potrf(heddle_la *la, char uplo, heddle_matrix *a)
     group = heddle_la_fits(la, a);
     st = heddle_la_record(la, a->nt, &record);
     for (size_t j = 0; j < a->nt && st == HEDDLE_OK; j += group)
-        st = submit_group(&g, a, j, la_min(a->nt, j + group),
-                          la->has_cuda ? 1 : DEPTH, record);
+        st = submit_group(&g, a, j, la_min(a->nt, j + group), record);
     if (st == HEDDLE_OK)
         return heddle_la_collect(&g.h, record, a->nb, true);
     heddle_handle_unref(record);
