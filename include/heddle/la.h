@@ -29,7 +29,9 @@
  *           illegal; heddle_la_wait() then also gives its number, negative.
  *           What a factorisation finds (a pivot that is not positive, or zero)
  *           is no failure of the runtime: it is info. After a pivot that is not
- *           positive the later calls of the sequence do nothing.
+ *           positive the later calls of the sequence do nothing; those that follow
+ *           a factorisation on a device may have begun by then, but not the solve
+ *           of posv.
  * Threads:  one thread at a time uses a sequence. Sequences are independent.
  * BLAS:     tasks on cores call the BLAS and LAPACK of the machine, which are
  *           loaded when the first sequence is made: HEDDLE_BLAS_LIBRARY or the
@@ -95,10 +97,11 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_wait(heddle_la *la,
  * m x n, column-major at `a`, columns ld elements apart (ld >= m), in place; or,
  * with a NULL, in memory of the runtime, zero at first, each block column by
  * itself (the tile layout). m and n may be 0. Where a matrix of the program has
- * block columns on a device, the program sees the result after heddle_wait(),
- * heddle_matrix_acquire() or the end of the matrix.
+ * block columns on a device, the program sees the result after heddle_wait(), or
+ * when it has acquired them (heddle_matrix_column()).
  *
- * HEDDLE_EINVAL  a type that is not one of the four, or ld < m
+ * HEDDLE_EINVAL     a type that is not one of the four, or ld < m
+ * HEDDLE_EOVERFLOW  m, n or ld has more than 31 bits, as BLAS counts
  */
 HEDDLE_API HEDDLE_MUST_USE heddle_status
 heddle_matrix_create(heddle_la *la, enum heddle_dtype dtype, size_t m, size_t n,
@@ -191,8 +194,10 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_lauum(heddle_la *la,
 /* --- LU ------------------------------------------------------------------------ */
 
 /* P A = L U by partial pivoting; ipiv has min(m, n) numbers, LAPACK's (from 1),
- * and belongs to the tasks until they have ended. info: the first pivot that is
- * zero; the factorisation is complete. */
+ * and belongs to the sequence until it has been waited for. Later calls of the
+ * sequence that read or overwrite them come after this one; another sequence waits
+ * for this one first. info: the first pivot that is zero; the factorisation is
+ * complete. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_getrf(heddle_la *la,
                                                          heddle_matrix *a,
                                                          int *ipiv);

@@ -5,8 +5,8 @@
  * Panels     of 32 columns are one launch in which many multiprocessors take part;
  *            wider ones are made of these: what a narrow panel has found is applied
  *            to the columns on its right before the next one.
- * Libraries  are found when the first task needs them. Their functions' addresses
- *            are kept: all threads that look find the same ones.
+ * Libraries  belong to the device, which closes them at its end: so it is asked for
+ *            their functions each time, which it keeps.
  */
 #include "la/cuda.h"
 
@@ -35,8 +35,6 @@ static const struct {
                   {"cusolverDnSpotrf", "cusolverDnDpotrf"}},
 };
 
-static _Atomic(uintptr_t) found[FN_COUNT][2];
-
 typedef int (*gemm_fn)(void *, int, int, int, int, int, const void *,
                        const void *, int, const void *, int, const void *,
                        void *, int);
@@ -50,14 +48,8 @@ typedef int (*potrf_fn)(void *, int, int, void *, int, void *, int, int *);
 /* 0: the library has no such function. */
 static uintptr_t find(const struct la_gpu *g, enum fn fn)
 {
-    uintptr_t p = atomic_load_explicit(&found[fn][g->t], memory_order_relaxed);
-
-    if (p == 0) {
-        p = (uintptr_t)heddle_cuda_symbol(g->x, table[fn].library,
-                                          table[fn].name[g->t]);
-        atomic_store_explicit(&found[fn][g->t], p, memory_order_relaxed);
-    }
-    return p;
+    return (uintptr_t)heddle_cuda_symbol(g->x, table[fn].library,
+                                         table[fn].name[g->t]);
 }
 
 static heddle_status result(const struct la_gpu *g, enum fn fn, int code)
@@ -142,25 +134,30 @@ heddle_status heddle_gpu_trsm(struct la_gpu *g, char side, char uplo,
                      ld_of(b)));
 }
 
+heddle_status heddle_gpu_potrf_open(struct la_gpu *g, char uplo,
+                                    struct la_block a)
+{
+    const potrf_size_fn size = (potrf_size_fn)find(g, FN_POTRF_SIZE);
+    int code;
+
+    if (size == NULL || find(g, FN_POTRF) == 0 ||
+        heddle_cuda_handle(g->x, HEDDLE_CUDA_CUSOLVER, &g->solver) != HEDDLE_OK)
+        return HEDDLE_EDECLINED;
+    code = size(g->solver, uplo == 'U', (int)a.n, a.a, ld_of(a), &g->nwork);
+    if (code != 0)
+        return result(g, FN_POTRF_SIZE, code);
+    return (size_t)g->nwork * la_bytes(g->t) > LA_GPU_SCRATCH ? HEDDLE_EDECLINED
+                                                              : HEDDLE_OK;
+}
+
 heddle_status heddle_gpu_potrf(struct la_gpu *g, char uplo, struct la_block a,
                                int *info)
 {
-    const potrf_size_fn size = (potrf_size_fn)find(g, FN_POTRF_SIZE);
     const potrf_fn fn = (potrf_fn)find(g, FN_POTRF);
-    void *handle = NULL;
-    int count = 0, code;
 
-    if (size == NULL || fn == NULL ||
-        heddle_cuda_handle(g->x, HEDDLE_CUDA_CUSOLVER, &handle) != HEDDLE_OK)
-        return HEDDLE_EDECLINED;
-    code = size(handle, uplo == 'U', (int)a.n, a.a, ld_of(a), &count);
-    if (code != 0)
-        return result(g, FN_POTRF_SIZE, code);
-    if ((size_t)count * la_bytes(g->t) > LA_GPU_SCRATCH)
-        return HEDDLE_EDECLINED;
     return result(g, FN_POTRF,
-                  fn(handle, uplo == 'U', (int)a.n, a.a, ld_of(a),
-                     heddle_exec_scratch(g->x), count, info));
+                  fn(g->solver, uplo == 'U', (int)a.n, a.a, ld_of(a),
+                     heddle_exec_scratch(g->x), g->nwork, info));
 }
 
 /* --- kernels of our own ---------------------------------------------------------- */

@@ -19,7 +19,9 @@ enum { LA_GPU_NB = 1024, LA_GPU_SCRATCH = 24 << 20 };
 struct la_gpu {
     struct heddle_exec *x;
     enum heddle_la_type t;
-    void *blas; /* cublasHandle_t */
+    void *blas;   /* cublasHandle_t */
+    void *solver; /* cusolverDnHandle_t, where it was asked for */
+    int nwork;    /* elements it needs */
 };
 
 /* HEDDLE_EDECLINED: not here. */
@@ -38,6 +40,10 @@ heddle_status heddle_gpu_trsm(struct la_gpu *g, char side, char uplo,
                               char trans, char diag, const void *alpha,
                               struct la_block a, struct la_block b);
 
+/* Before anything else of a task that will call potrf: a task that has begun cannot be
+ * declined. */
+heddle_status heddle_gpu_potrf_open(struct la_gpu *g, char uplo,
+                                    struct la_block a);
 /* *info (on the device) as LAPACK's. */
 heddle_status heddle_gpu_potrf(struct la_gpu *g, char uplo, struct la_block a,
                                int *info);

@@ -201,6 +201,89 @@ TEST(singular_lu)
     rig_close(&r);
 }
 
+/* Numbers that are small but no zeros. */
+TEST(small_pivots)
+{
+    float s[4] = {FLT_MIN, 0, 0, 1};
+    double d[4] = {0x1p-1067, 0, 0, 1};
+    heddle_matrix *sm, *dm;
+    RIG(r);
+
+    sm = rig_matrix(&r, LA_S, 2, 2, s, 2, NB);
+    dm = rig_matrix(&r, LA_D, 2, 2, d, 2, NB);
+    CHECK_OK(heddle_la_getrf_nopiv(r.la, sm));
+    CHECK_OK(heddle_la_getrf_nopiv(r.la, dm));
+    rig_wait(&r, 0);
+    heddle_matrix_destroy(sm);
+    heddle_matrix_destroy(dm);
+    rig_close(&r);
+}
+
+/* Rows of b that changed places, one after the other. */
+static struct ref swapped(struct ref b, const int *ipiv, size_t k)
+{
+    struct ref q = ref_op(b, 'N');
+
+    for (size_t i = 0; i < k; i++)
+        for (size_t j = 0; j < q.n; j++) {
+            const double complex v = REF(q, i, j);
+
+            REF(q, i, j) = REF(q, (size_t)ipiv[i] - 1, j);
+            REF(q, (size_t)ipiv[i] - 1, j) = v;
+        }
+    return q;
+}
+
+enum { PIVOT_N = 83, PIVOT_TURNS = 4 };
+
+/* What a program does without a wait: pivots are read by calls that know nothing of
+ * their factorisation, then overwritten by the next one, whole or in part. */
+TEST(pivots_in_order)
+{
+    static const size_t shift[PIVOT_TURNS] = {0, 0, 5, 0};
+    static const size_t width[PIVOT_TURNS] = {NB, NB, NB, NB + 3};
+    struct heddle_rng rng;
+    int ipiv[PIVOT_N + 5], kept[PIVOT_TURNS][PIVOT_N];
+    struct ref b[PIVOT_TURNS];
+    void *out[PIVOT_TURNS];
+    RIG(r);
+
+    heddle_rng_seed(&rng, test_seed());
+    for (size_t i = 0; i < PIVOT_TURNS; i++) {
+        const struct ref a = ref_random(LA_D, PIVOT_N, PIVOT_N, &rng);
+        void *p = ref_store(LA_D, a, PIVOT_N),
+             *own = ref_store(LA_D, a, PIVOT_N);
+        heddle_matrix *am =
+            rig_matrix(&r, LA_D, PIVOT_N, PIVOT_N, p, PIVOT_N, width[i]);
+        heddle_matrix *bm;
+        struct rig alone;
+
+        b[i] = ref_random(LA_D, PIVOT_N, 20, &rng);
+        out[i] = ref_store(LA_D, b[i], PIVOT_N);
+        bm = rig_matrix(&r, LA_D, PIVOT_N, 20, out[i], PIVOT_N, 7);
+        CHECK_OK(heddle_la_getrf(r.la, am, ipiv + shift[i]));
+        CHECK_OK(heddle_la_laswp(r.la, bm, ipiv + shift[i], PIVOT_N, 0));
+        heddle_matrix_destroy(am);
+        heddle_matrix_destroy(bm);
+        CHECK(rig_open(&alone, 1));
+        am = rig_matrix(&alone, LA_D, PIVOT_N, PIVOT_N, own, PIVOT_N, width[i]);
+        CHECK_OK(heddle_la_getrf(alone.la, am, kept[i]));
+        CHECK_OK(heddle_la_wait(alone.la, NULL));
+        heddle_matrix_destroy(am);
+        heddle_la_destroy(alone.la);
+        CHECK_OK(heddle_ctx_destroy(alone.ctx));
+    }
+    rig_wait(&r, 0);
+    for (size_t i = 0; i < PIVOT_TURNS; i++) {
+        const struct ref want = swapped(b[i], kept[i], PIVOT_N),
+                         got = ref_load(LA_D, out[i], PIVOT_N, 20, PIVOT_N);
+
+        CHECK(memcmp(want.a, got.a, PIVOT_N * 20 * sizeof(want.a[0])) == 0);
+    }
+    CHECK(memcmp(ipiv, kept[PIVOT_TURNS - 1], sizeof(kept[0])) == 0);
+    rig_close(&r);
+}
+
 /* --- QR -------------------------------------------------------------------------- */
 
 /* Q from V and T, one block after the other, by the definition. */
@@ -281,9 +364,17 @@ TEST(illegal_arguments)
     CHECK_STATUS(heddle_matrix_create(r.la, HEDDLE_F64, SIZE_MAX / 2, 2, a,
                                       SIZE_MAX, &none),
                  HEDDLE_EOVERFLOW);
+    CHECK_STATUS(heddle_matrix_create(r.la, HEDDLE_F64, 2, 1, a,
+                                      (size_t)INT32_MAX + 1, &none),
+                 HEDDLE_EOVERFLOW);
     CHECK(none == NULL);
+    heddle_matrix_destroy(m);
+    m = rig_matrix(&r, LA_D, 2, 3, a, 2, SIZE_MAX); /* one block column */
+    CHECK(heddle_matrix_column(m, 0) != NULL);
+    CHECK(heddle_matrix_column(m, 1) == NULL);
     heddle_matrix_destroy(m);
     rig_close(&r);
 }
 
-TEST_MAIN(cholesky, not_positive, lu, singular_lu, qr, illegal_arguments)
+TEST_MAIN(cholesky, not_positive, lu, singular_lu, small_pivots,
+          pivots_in_order, qr, illegal_arguments)

@@ -21,19 +21,6 @@ struct gels_arg {
     size_t k0, nk, n; /* rows of block k, of the triangle */
 };
 
-static bool is_zero(enum heddle_la_type t, const void *p)
-{
-    if (la_real_bytes(t) == 4) {
-        const float *v = p;
-
-        return v[0] == 0 && (!la_is_complex(t) || v[1] == 0);
-    } else {
-        const double *v = p;
-
-        return v[0] == 0 && (!la_is_complex(t) || v[1] == 0);
-    }
-}
-
 /* The first zero of the diagonal, from 1, goes to the flag. */
 static heddle_status run_look(struct heddle_exec *x)
 {
@@ -46,7 +33,7 @@ static heddle_status run_look(struct heddle_exec *x)
     if (g->k0 == 0)
         *flag = 0;
     for (size_t i = 0; i < g->nk && *flag == 0; i++)
-        if (is_zero(g->h.t, la_at(g->h.t, a, g->k0 + i, i))) {
+        if (heddle_la_is_zero(g->h.t, la_at(g->h.t, a, g->k0 + i, i))) {
             *flag = (int32_t)(g->k0 + i + 1);
             heddle_la_found(&g->h, *flag, false);
         }

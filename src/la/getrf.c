@@ -31,12 +31,8 @@ static int nopiv_leaf(enum heddle_la_type t, struct la_block a, size_t first)
     for (size_t j = 0; j < a.n && j < a.m; j++) {
         const struct la_block d = la_part(t, a, j, j, 1, 1);
         const struct la_block l = la_part(t, a, j + 1, j, a.m - j - 1, 1);
-        const unsigned char *byte = d.a;
-        bool is_zero = true;
 
-        for (size_t i = 0; i < la_real_bytes(t) * (1 + la_is_complex(t)); i++)
-            is_zero = is_zero && (byte[i] == 0 || byte[i] == 0x80);
-        if (is_zero) {
+        if (heddle_la_is_zero(t, d.a)) {
             if (info == 0)
                 info = (int)(first + j + 1);
             continue;
@@ -263,7 +259,8 @@ struct step {
     struct getrf_arg g;
     heddle_matrix *a;
     heddle_handle *record;
-    heddle_handle *pivots;
+    const struct la_pivots *all; /* NULL: no pivoting */
+    heddle_handle *pivots;       /* those of the block, borrowed */
     size_t k;
 };
 
@@ -274,24 +271,21 @@ static void set_step(struct step *s, size_t k)
     s->k = k;
     s->g.k0 = la_first(s->a, k);
     s->g.nk = la_min(la_width(s->a, k), n - s->g.k0);
+    s->pivots = s->all != NULL ? s->all->part[k] : NULL;
 }
 
-/* The panel of step k, with a new handle of its pivots. */
-static heddle_status submit_panel(struct step *s, size_t k, int *ipiv)
+static heddle_status submit_panel(struct step *s, size_t k)
 {
     static const enum heddle_mode modes[3] = {HEDDLE_RW, HEDDLE_W, HEDDLE_RW};
-    heddle_la *la = s->g.h.la;
-    const unsigned more = ipiv == NULL ? 0 : s->record == NULL ? 1 : 2;
+    const unsigned more = s->all == NULL ? 0 : s->record == NULL ? 1 : 2;
 
     set_step(s, k);
-    if (ipiv != NULL)
-        LA_TRY(heddle_handle_vector(la->ctx, ipiv + s->g.k0, s->g.nk,
-                                    HEDDLE_I32, &s->pivots));
     {
         heddle_handle *const op[3] = {s->a->col[k], s->pivots, s->record};
 
-        return heddle_la_submit(la, &kernel_panel, op, modes, 1 + more, &s->g,
-                                sizeof(s->g), (int)(2 * (s->a->nt - k) + 1));
+        return heddle_la_submit(s->g.h.la, &kernel_panel, op, modes, 1 + more,
+                                &s->g, sizeof(s->g),
+                                (int)(2 * (s->a->nt - k) + 1));
     }
 }
 
@@ -321,44 +315,44 @@ static heddle_status submit_back(const struct step *s)
 
 /* A panel follows the update it waits for at once, also where tasks run in the order
  * in which they come. */
-static heddle_status submit_steps(struct step *s, struct step *next, int *ipiv)
+static heddle_status submit_steps(struct step s)
 {
-    const size_t n = la_min(s->a->m, s->a->n), nt = s->a->nt;
+    const size_t n = la_min(s.a->m, s.a->n), nt = s.a->nt;
+    struct step next = s;
 
-    LA_TRY(submit_panel(s, 0, ipiv));
+    LA_TRY(submit_panel(&s, 0));
     for (size_t k = 0;; k++) {
-        const bool has_next = k + 1 < nt && la_first(s->a, k + 1) < n;
+        const bool has_next = k + 1 < nt && la_first(s.a, k + 1) < n;
 
         for (size_t j = k + 1; j < nt; j++) {
-            LA_TRY(submit_update(s, j));
+            LA_TRY(submit_update(&s, j));
             if (j == k + 1 && has_next)
-                LA_TRY(submit_panel(next, j, ipiv));
+                LA_TRY(submit_panel(&next, j));
         }
-        LA_TRY(submit_back(s));
+        LA_TRY(submit_back(&s));
         if (!has_next)
             return HEDDLE_OK;
-        heddle_handle_unref(s->pivots);
-        *s = *next;
-        next->pivots = NULL;
+        s = next;
     }
 }
 
 static heddle_status submit_all(heddle_la *la, heddle_matrix *a, int *ipiv)
 {
+    const size_t n = la_min(a->m, a->n);
     struct step s = {
         .g = {.h = heddle_la_begin(la, a), .has_pivots = ipiv != NULL}, .a = a};
-    struct step next;
+    struct la_pivots *pivots = NULL;
     heddle_status st;
 
-    if (la_min(a->m, a->n) == 0)
+    if (n == 0)
         return HEDDLE_OK;
+    if (ipiv != NULL)
+        LA_TRY(heddle_la_pivots(la, ipiv, n, a->nb, &pivots));
+    s.all = pivots;
     LA_TRY(heddle_la_record(la, 1, &s.record));
-    next = s;
-    st = submit_steps(&s, &next, ipiv);
-    heddle_handle_unref(s.pivots);
-    heddle_handle_unref(next.pivots);
+    st = submit_steps(s);
     if (st == HEDDLE_OK)
-        return heddle_la_collect(&s.g.h, s.record, 0, false);
+        return heddle_la_collect(&s.g.h, s.record, 0, false, NULL);
     heddle_handle_unref(s.record);
     return st;
 }

@@ -14,15 +14,15 @@
 #include "base/alloc.h"
 
 static const uint64_t none = UINT64_MAX;
+static _Thread_local char missing_text[256];
 
 const char *heddle_la_missing(void)
 {
-    static _Thread_local char why[256];
     const char *library = heddle_env_value("HEDDLE_BLAS_LIBRARY");
 
-    why[0] = '\0';
-    if (heddle_blas_open(library, why, sizeof(why)) == NULL)
-        return why;
+    missing_text[0] = '\0';
+    if (heddle_blas_open(library, missing_text, sizeof(missing_text)) == NULL)
+        return missing_text;
     heddle_blas_close();
     return "";
 }
@@ -71,7 +71,9 @@ heddle_status heddle_la_create(heddle_ctx *ctx,
     heddle_status st;
 
     if (ctx == NULL || la_out == NULL ||
-        (opts != NULL && opts->size != sizeof(*opts)))
+        (opts != NULL &&
+         (opts->size != sizeof(*opts) || opts->priority > INT32_MAX / 2 ||
+          opts->priority < INT32_MIN / 2)))
         return HEDDLE_EINVAL;
     la = heddle_zalloc(&heddle_allocator_default, 1, sizeof(*la));
     if (la == NULL)
@@ -103,6 +105,7 @@ void heddle_la_destroy(heddle_la *la)
         return;
     if (heddle_group_wait(la->group, 0) != HEDDLE_OK)
         (void)0; /* who wants to know has waited */
+    heddle_la_pivots_drop(la);
     heddle_la_gate_drop(la);
     heddle_group_unref(la->group);
     heddle_blas_close();
@@ -124,6 +127,8 @@ heddle_status heddle_la_wait(heddle_la *la, int *info_out)
                     : found != none  ? (int)(found & INT32_MAX)
                                      : 0;
     la->refused = 0;
+    la->ncalls = 0; /* no task has a number any more */
+    heddle_la_pivots_drop(la);
     heddle_la_gate_drop(la);
     return st;
 }
@@ -189,6 +194,8 @@ bool heddle_la_is_broken(const struct la_head *h)
 
 /* --- info from devices -------------------------------------------------------- */
 
+enum { COLLECT_MANY = 200 }; /* block columns of a task */
+
 struct collect_arg {
     struct la_head h;
     size_t step;
@@ -224,22 +231,46 @@ heddle_status heddle_la_record(heddle_la *la, size_t n, heddle_handle **out)
                : HEDDLE_OK;
 }
 
+/* The record, and n block columns that keep later tasks behind this one. */
+static heddle_status collect_before(const struct collect_arg *g,
+                                    heddle_handle *record,
+                                    heddle_handle *const *col, size_t n)
+{
+    const struct heddle_task_opts o = {.size = sizeof(o),
+                                       .group = g->h.la->group};
+    heddle_handle *op[1 + COLLECT_MANY] = {record};
+    enum heddle_mode mode[1 + COLLECT_MANY];
+
+    for (size_t i = 0; i <= n; i++) {
+        mode[i] = HEDDLE_R;
+        if (i > 0)
+            op[i] = col[i - 1];
+    }
+    return heddle_submit(g->h.la->ctx, &kernel_collect,
+                         &(struct heddle_call){.arg = g,
+                                               .arg_bytes = sizeof(*g),
+                                               .noperands = (unsigned)n + 1,
+                                               .operands = op,
+                                               .modes = mode,
+                                               .opts = &o});
+}
+
 heddle_status heddle_la_collect(const struct la_head *h, heddle_handle *record,
-                                size_t step, bool breaks)
+                                size_t step, bool breaks, heddle_matrix *b)
 {
     const struct collect_arg g = {*h, step, breaks};
+    const size_t nt = b != NULL ? b->nt : 0;
     heddle_status st = HEDDLE_OK;
+    size_t at = 0;
 
     if (record == NULL)
         return HEDDLE_OK;
-    st = heddle_submit(
-        h->la->ctx, &kernel_collect,
-        &(struct heddle_call){.operand = {record},
-                              .arg = &g,
-                              .arg_bytes = sizeof(g),
-                              .opts = &(struct heddle_task_opts){
-                                  .size = sizeof(struct heddle_task_opts),
-                                  .group = h->la->group}});
+    do {
+        const size_t n = la_min(COLLECT_MANY, nt - at);
+
+        st = collect_before(&g, record, nt > 0 ? b->col + at : NULL, n);
+        at += n;
+    } while (at < nt && st == HEDDLE_OK);
     heddle_handle_unref(record);
     return st;
 }
@@ -276,9 +307,11 @@ struct store {
     size_t bytes;
 };
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_key_t key;
-static bool has_key;
+static struct {
+    pthread_once_t once;
+    pthread_key_t key;
+    bool has_key;
+} stores = {.once = PTHREAD_ONCE_INIT};
 
 static void store_free(void *arg)
 {
@@ -290,22 +323,22 @@ static void store_free(void *arg)
 
 static void store_key(void)
 {
-    has_key = pthread_key_create(&key, store_free) == 0;
+    stores.has_key = pthread_key_create(&stores.key, store_free) == 0;
 }
 
 void *heddle_la_work(size_t bytes)
 {
     struct store *s;
 
-    (void)pthread_once(&once, store_key);
-    if (!has_key)
+    (void)pthread_once(&stores.once, store_key);
+    if (!stores.has_key)
         return NULL;
-    s = pthread_getspecific(key);
+    s = pthread_getspecific(stores.key);
     if (s == NULL) {
         s = heddle_zalloc(&heddle_allocator_default, 1, sizeof(*s));
         if (s == NULL)
             return NULL;
-        if (pthread_setspecific(key, s) != 0) {
+        if (pthread_setspecific(stores.key, s) != 0) {
             heddle_free(&heddle_allocator_default, s, sizeof(*s));
             return NULL;
         }

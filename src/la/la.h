@@ -30,6 +30,14 @@ struct la_gate {
     _Atomic bool is_shut;
 };
 
+/* Pivots of the program, nb in each handle but the last one. */
+struct la_pivots {
+    struct la_pivots *next;
+    int *ipiv;
+    size_t n, nb, nt;
+    heddle_handle *part[];
+};
+
 struct heddle_la {
     heddle_ctx *ctx;
     heddle_group *group;
@@ -45,6 +53,7 @@ struct heddle_la {
     _Atomic uint64_t broken; /* calls from this one on do nothing */
     struct la_gate *gate;  /* of the calls that are being submitted, or NULL */
     struct la_gate *gates; /* all, until the next wait */
+    struct la_pivots *pivots; /* of the calls since the last wait */
 };
 
 struct heddle_matrix {
@@ -124,10 +133,11 @@ bool heddle_la_is_broken(const struct la_head *h);
 
 /* A record of n numbers of info on devices (NULL without any): the panels' operand;
  * heddle_la_collect() submits the task that looks at it: number i, if it is not 0,
- * means info = i * step + that. Gives the record back. */
+ * means info = i * step + that. Later tasks that write b (NULL: none) come after it.
+ * Gives the record back. */
 heddle_status heddle_la_record(heddle_la *la, size_t n, heddle_handle **out);
 heddle_status heddle_la_collect(const struct la_head *h, heddle_handle *record,
-                                size_t step, bool breaks);
+                                size_t step, bool breaks, heddle_matrix *b);
 
 /* One of the letters, in upper case; 0: none of them. */
 char heddle_la_letter(char c, const char *letters);
@@ -151,12 +161,34 @@ heddle_status heddle_la_gate_diagonal(const struct la_head *h, heddle_matrix *a,
 /* All of them; their tasks have ended. */
 void heddle_la_gate_drop(heddle_la *la);
 
+/* --- pivots.c ----------------------------------------------------------------- */
+
+/* The handles of pivots that tasks will write; they stay the sequence's. */
+heddle_status heddle_la_pivots(heddle_la *la, int *ipiv, size_t n, size_t nb,
+                               struct la_pivots **out);
+
+/* Those that tasks which read n pivots at ipiv should have as operands: `most` of
+ * them at most. Where these are not enough, it waits for all tasks, and there are
+ * none. */
+heddle_status heddle_la_pivots_read(heddle_la *la, const int *ipiv, size_t n,
+                                    size_t most, heddle_handle **out,
+                                    size_t *count_out);
+
+/* All of them go home; their tasks have ended. */
+void heddle_la_pivots_drop(heddle_la *la);
+
 /* --- laswp.c ------------------------------------------------------------------ */
 
 /* heddle_la_laswp() with k pivots that getrf of `factor` finds, maybe later. */
 heddle_status heddle_la_laswp_after(heddle_la *la, heddle_matrix *a,
                                     const int *ipiv, size_t k, bool is_backward,
                                     heddle_matrix *factor);
+
+/* --- potrf.c ------------------------------------------------------------------ */
+
+/* heddle_la_potrf(), all of which has ended before later tasks write b. */
+heddle_status heddle_la_potrf_before(heddle_la *la, char uplo, heddle_matrix *a,
+                                     heddle_matrix *b);
 
 /* --- matrix.c ---------------------------------------------------------------- */
 

@@ -2,12 +2,13 @@
 /*
  * laswp: rows change places; one task for each block column.
  *
- * The pivots of a factorisation that has not ended yet are there when its block
- * columns are, so a task then reads those as well.
+ * The pivots of a factorisation that has not ended yet: a task reads their handles,
+ * which the sequence knows. Those of another sequence are there when the block
+ * columns of its factors are, so a task reads these as well where it knows them.
  */
 #include "la/la.h"
 
-enum { MOST_OPERANDS = 250 };
+enum { MOST_OPERANDS = 250, MOST_COLUMNS = 120, MOST_PIVOTS = 120 };
 
 struct laswp_arg {
     struct la_head h;
@@ -52,17 +53,22 @@ static const heddle_kernel kernel_swap = {
     .variants = {{.device = HEDDLE_DEV_CPU, .run = run_swap}},
     .cost = cost_swap};
 
-/* The pivots k0 .. k1 - 1, which come with n block columns at `from`. */
+/* The pivots k0 .. k1 - 1, which come with n block columns at `from`. Tasks take
+ * them from the program's memory: that is where their handles have them on cores. */
 static heddle_status swap_all(const struct laswp_arg *g, heddle_matrix *a,
                               heddle_handle *const *from, size_t n)
 {
     heddle_handle *op[MOST_OPERANDS];
     enum heddle_mode modes[MOST_OPERANDS] = {HEDDLE_RW};
+    size_t more = 0;
 
-    for (size_t i = 0; i < n; i++) {
-        op[i + 1] = from[i];
+    LA_TRY(heddle_la_pivots_read(g->h.la, g->ipiv + g->k0, g->k1 - g->k0,
+                                 MOST_PIVOTS, op + 1, &more));
+    for (size_t i = 0; i < n; i++)
+        op[1 + more + i] = from[i];
+    n += more;
+    for (size_t i = 0; i < n; i++)
         modes[i + 1] = HEDDLE_R;
-    }
     for (size_t j = 0; j < a->nt; j++) {
         op[0] = a->col[j];
         LA_TRY(heddle_la_submit(g->h.la, &kernel_swap, op, modes,
@@ -81,7 +87,7 @@ heddle_status heddle_la_laswp_after(heddle_la *la, heddle_matrix *a,
     const size_t nt = la_min(factor->nt, (k + factor->nb - 1) / factor->nb);
 
     for (size_t done = 0; done < nt;) {
-        const size_t n = la_min(MOST_OPERANDS - 1, nt - done);
+        const size_t n = la_min(MOST_COLUMNS, nt - done);
         const size_t c = is_backward ? nt - done - n : done;
 
         g.k0 = c * factor->nb;

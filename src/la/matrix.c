@@ -55,8 +55,9 @@ heddle_status heddle_matrix_create_nb(heddle_la *la, enum heddle_dtype dtype,
     if (la == NULL || out == NULL || nb == 0 || !la_type_of(dtype, &t) ||
         (a != NULL && ld < la_max(m, 1)))
         return HEDDLE_EINVAL;
-    if (m > INT32_MAX || n > INT32_MAX)
+    if (m > INT32_MAX || n > INT32_MAX || (a != NULL && ld > INT32_MAX))
         return HEDDLE_EOVERFLOW; /* BLAS counts with 32 bits */
+    nb = la_min(nb, INT32_MAX);
     nt = m == 0 ? 0 : (n + nb - 1) / nb;
     x = heddle_zalloc(&heddle_allocator_default, 1,
                       sizeof(*x) + nt * sizeof(x->col[0]));

@@ -110,6 +110,7 @@ static heddle_status cuda_panel(struct heddle_exec *x)
     if (info == NULL)
         return HEDDLE_EDECLINED;
     LA_TRY(heddle_gpu_open(&gpu, x, t));
+    LA_TRY(heddle_gpu_potrf_open(&gpu, g->uplo, d));
     if (g->uplo == 'U')
         LA_TRY(heddle_gpu_syrk(&gpu, 'U', 'T', heddle_la_minus_one(t),
                                la_part(t, a, 0, 0, g->k0, g->nk),
@@ -243,7 +244,8 @@ static heddle_status submit_group(struct potrf_arg *g, heddle_matrix *a,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_la_potrf(heddle_la *la, char uplo, heddle_matrix *a)
+heddle_status heddle_la_potrf_before(heddle_la *la, char uplo, heddle_matrix *a,
+                                     heddle_matrix *b)
 {
     struct potrf_arg g = {.uplo = heddle_la_letter(uplo, "UL")};
     heddle_handle *record = NULL;
@@ -258,7 +260,12 @@ heddle_status heddle_la_potrf(heddle_la *la, char uplo, heddle_matrix *a)
     for (size_t j = 0; j < a->nt && st == HEDDLE_OK; j += group)
         st = submit_group(&g, a, j, la_min(a->nt, j + group), record);
     if (st == HEDDLE_OK)
-        return heddle_la_collect(&g.h, record, a->nb, true);
+        return heddle_la_collect(&g.h, record, a->nb, true, b);
     heddle_handle_unref(record);
     return st;
+}
+
+heddle_status heddle_la_potrf(heddle_la *la, char uplo, heddle_matrix *a)
+{
+    return heddle_la_potrf_before(la, uplo, a, NULL);
 }

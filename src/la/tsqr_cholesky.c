@@ -274,19 +274,6 @@ static heddle_status run_play(struct heddle_exec *x)
 
 /* --- rows by a triangle -------------------------------------------------------------- */
 
-static bool is_zero(enum heddle_la_type t, const void *p)
-{
-    if (la_real_bytes(t) == 4) {
-        const float *v = p;
-
-        return v[0] == 0 && (!la_is_complex(t) || v[1] == 0);
-    } else {
-        const double *v = p;
-
-        return v[0] == 0 && (!la_is_complex(t) || v[1] == 0);
-    }
-}
-
 /* U for the solve: a zero on the diagonal is so large that what is divided by it
  * becomes nothing. */
 static void solvable(enum heddle_la_type t, struct la_block lu,
@@ -296,7 +283,7 @@ static void solvable(enum heddle_la_type t, struct la_block lu,
     for (size_t j = 0; j < u.n; j++) {
         void *d = la_at(t, u, j, j);
 
-        if (!is_zero(t, d))
+        if (!heddle_la_is_zero(t, d))
             continue;
         if (la_real_bytes(t) == 4)
             *(float *)d = 0x1p100F;

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pivots: the handles of the program's pivots, until the sequence is waited for.
+ *
+ * Calls name pivots by their address. So the sequence remembers the handles: a call
+ * that reads or overwrites pivots of an earlier one finds these, is ordered behind
+ * it, and gets what a device has found.
+ *
+ * Invariant  the ranges in the list do not overlap
+ */
+#include "base/alloc.h"
+#include "la/la.h"
+
+static size_t bytes_of(const struct la_pivots *p)
+{
+    return sizeof(*p) + p->nt * sizeof(p->part[0]);
+}
+
+static void end(struct la_pivots *p)
+{
+    for (size_t i = 0; i < p->nt; i++)
+        heddle_handle_unref(p->part[i]);
+    heddle_free(&heddle_allocator_default, p, bytes_of(p));
+}
+
+/* Pivots that a device has found come home. Those of a task that failed do not. */
+static void bring_home(const struct la_pivots *p)
+{
+    for (size_t i = 0; i < p->nt; i++)
+        if (heddle_handle_acquire(p->part[i], HEDDLE_R, NULL) == HEDDLE_OK)
+            (void)heddle_handle_release(p->part[i]);
+}
+
+void heddle_la_pivots_drop(heddle_la *la)
+{
+    while (la->pivots != NULL) {
+        struct la_pivots *p = la->pivots;
+
+        la->pivots = p->next;
+        if (la->has_cuda)
+            bring_home(p);
+        end(p);
+    }
+}
+
+/* Addresses as numbers: the arrays need not be related. */
+static bool overlaps(const int *a, size_t na, const int *b, size_t nb)
+{
+    const uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
+
+    return x < y + nb * sizeof(int) && y < x + na * sizeof(int);
+}
+
+/* All tasks end, and there are no pivots that anybody may wait for. */
+static heddle_status settle(heddle_la *la)
+{
+    const heddle_status st = heddle_group_wait(la->group, 0);
+
+    heddle_la_pivots_drop(la);
+    return st;
+}
+
+static heddle_status make(heddle_la *la, int *ipiv, size_t n, size_t nb,
+                          struct la_pivots **out)
+{
+    const size_t nt = n / nb + (n % nb != 0);
+    struct la_pivots *p = heddle_zalloc(&heddle_allocator_default, 1,
+                                        sizeof(*p) + nt * sizeof(p->part[0]));
+    heddle_status st = HEDDLE_OK;
+
+    if (p == NULL)
+        return HEDDLE_ENOMEM;
+    p->ipiv = ipiv;
+    p->n = n;
+    p->nb = nb;
+    p->nt = nt;
+    for (size_t i = 0; i < nt && st == HEDDLE_OK; i++)
+        st =
+            heddle_handle_vector(la->ctx, ipiv + i * nb, la_min(nb, n - i * nb),
+                                 HEDDLE_I32, &p->part[i]);
+    if (st != HEDDLE_OK) {
+        end(p);
+        return st;
+    }
+    p->next = la->pivots;
+    la->pivots = *out = p;
+    return HEDDLE_OK;
+}
+
+heddle_status heddle_la_pivots(heddle_la *la, int *ipiv, size_t n, size_t nb,
+                               struct la_pivots **out)
+{
+    for (struct la_pivots *p = la->pivots; p != NULL; p = p->next) {
+        if (!overlaps(p->ipiv, p->n, ipiv, n))
+            continue;
+        if (p->ipiv == ipiv && p->n == n && p->nb == nb) {
+            *out = p;
+            return HEDDLE_OK;
+        }
+        LA_TRY(settle(la)); /* cut in another way: nobody does that often */
+        break;
+    }
+    return make(la, ipiv, n, nb, out);
+}
+
+heddle_status heddle_la_pivots_read(heddle_la *la, const int *ipiv, size_t n,
+                                    size_t most, heddle_handle **out,
+                                    size_t *count_out)
+{
+    *count_out = 0;
+    for (struct la_pivots *p = la->pivots; p != NULL; p = p->next)
+        for (size_t i = 0; i < p->nt; i++) {
+            if (!overlaps(p->ipiv + i * p->nb, la_min(p->nb, p->n - i * p->nb),
+                          ipiv, n))
+                continue;
+            if (*count_out == most) {
+                *count_out = 0;
+                return settle(la);
+            }
+            out[(*count_out)++] = p->part[i];
+        }
+    return HEDDLE_OK;
+}
