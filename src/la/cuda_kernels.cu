@@ -23,11 +23,15 @@ __device__ static void meet(unsigned *bar, unsigned n)
     __threadfence();
     __syncthreads();
     if (threadIdx.x == 0) {
-        volatile unsigned *seen = bar;
+        unsigned seen;
 
         atomicAdd(bar, 1u);
-        while (*seen < n * gridDim.x)
-            ;
+        do
+            asm volatile("ld.volatile.global.u32 %0, [%1];"
+                         : "=r"(seen)
+                         : "l"(__cvta_generic_to_global(bar))
+                         : "memory");
+        while (seen < n * gridDim.x);
         __threadfence();
     }
     __syncthreads();
@@ -38,8 +42,7 @@ template <typename T> struct best {
     int row;
 };
 
-template <typename T>
-__device__ static best<T> better(best<T> a, best<T> b)
+template <typename T> __device__ static best<T> better(best<T> a, best<T> b)
 {
     return b.value > a.value || (b.value == a.value && b.row < a.row) ? b : a;
 }
@@ -71,8 +74,9 @@ __device__ static void lu_panel(T *a, long long ld, int m, int w, int row0,
     __shared__ T warp_value[MAX_WARPS];
     __shared__ int warp_row[MAX_WARPS];
     __shared__ int pivot;
-    const int r = blockIdx.x * blockDim.x + threadIdx.x, lane = threadIdx.x % 32,
-              warp = threadIdx.x / 32, nwarps = blockDim.x / 32;
+    const int r = blockIdx.x * blockDim.x + threadIdx.x,
+              lane = threadIdx.x % 32, warp = threadIdx.x / 32,
+              nwarps = blockDim.x / 32;
     const int none = 0x7fffffff, share = W + 2;
 
 #pragma unroll 4
@@ -102,9 +106,9 @@ __device__ static void lu_panel(T *a, long long ld, int m, int w, int row0,
             b.row = lane < nwarps ? warp_row[lane] : none;
             b = best_of_warp(b);
             if (b.row != none)
-                mine[lane] = ((T *)shared)[(b.row - blockIdx.x * blockDim.x) *
-                                               STRIDE +
-                                           lane];
+                mine[lane] =
+                    ((T *)shared)[(b.row - blockIdx.x * blockDim.x) * STRIDE +
+                                  lane];
             if (lane == 0) {
                 mine[W] = b.value;
                 mine[W + 1] = (T)b.row;
@@ -180,8 +184,9 @@ __device__ static void qr_panel(T *a, long long ld, int m, int w, T *v,
     T *sum = part + MAX_WARPS * W, *drow = sum + W, *upd = drow + W;
     T *tri = upd + W; /* W x STRIDE, of block 0 */
     __shared__ T tau, scale, beta;
-    const int r = blockIdx.x * blockDim.x + threadIdx.x, lane = threadIdx.x % 32,
-              warp = threadIdx.x / 32, nwarps = blockDim.x / 32;
+    const int r = blockIdx.x * blockDim.x + threadIdx.x,
+              lane = threadIdx.x % 32, warp = threadIdx.x / 32,
+              nwarps = blockDim.x / 32;
 
 #pragma unroll 4
     for (int c = 0; c < W; c++)
@@ -246,8 +251,9 @@ __device__ static void qr_panel(T *a, long long ld, int m, int w, T *v,
 #pragma unroll 1
                 for (int k = lane; k < j; k++)
                     z += tri[lane * STRIDE + k] * (drow[k] + scale * sum[k]);
-                tri[lane * STRIDE + j] =
-                    lane < j ? -tau * z : lane == j ? tau : (T)0;
+                tri[lane * STRIDE + j] = lane < j    ? -tau * z
+                                         : lane == j ? tau
+                                                     : (T)0;
             }
         }
         __syncthreads();
@@ -320,8 +326,8 @@ __device__ static void swap_rows(T *a, long long ld, int n, const int *ipiv,
 
 /* B = L^-1 B, L unit lower triangular of order w <= 32: a warp for each column. */
 template <typename T>
-__device__ static void solve_unit(const T *l, long long ldl, T *b, long long ldb,
-                                  int w, int n)
+__device__ static void solve_unit(const T *l, long long ldl, T *b,
+                                  long long ldb, int w, int n)
 {
     __shared__ T low[W * STRIDE];
     const int lane = threadIdx.x % 32, warps = blockDim.x / 32;
