@@ -7,10 +7,10 @@ const struct heddle_layout *heddle_dev_layout(const struct heddle_exec *x,
 {
     const struct dev_task *dt = x->slow->dev;
 
-    if (i >= HEDDLE_KERNEL_OPERANDS || x->mode[i] == HEDDLE_REDUCE ||
-        x->mode[i] == HEDDLE_SCRATCH)
+    if (x->mode[i] == HEDDLE_REDUCE || x->mode[i] == HEDDLE_SCRATCH)
         return &x->op[i]->dense;
-    if (dt->req.node == 0 || dt->is_settled) /* asked before it is there */
+    /* On a core, which may have more operands; or asked before it is there. */
+    if (dt->req.node == 0 || dt->is_settled || i >= HEDDLE_KERNEL_OPERANDS)
         return &x->op[i]->layout;
     return heddle_mem_layout(&dt->req, (unsigned)dt->at[i]);
 }

@@ -30,6 +30,12 @@ static const heddle_kernel work = {
     .variants = {{.device = HEDDLE_DEV_CPU}, {.device = HEDDLE_DEV_CUDA}},
 };
 
+static const heddle_kernel many = {
+    .size = sizeof(heddle_kernel),
+    .name = "many",
+    .variants = {{.device = HEDDLE_DEV_CPU}},
+};
+
 static const struct heddle_task_opts on_core = {
     .size = sizeof(on_core), .devices = 1u << HEDDLE_DEV_CPU};
 static const struct heddle_task_opts on_gpu = {
@@ -58,7 +64,8 @@ static void begin(struct run *r, unsigned version, unsigned cores,
             "class gpu0 kind cuda workers %u node gpu0\n"
             "duplex host gpu0 gbytes 1e9\n"
             "time work cpu 8 100\n"
-            "time work cuda 8 50\n",
+            "time work cuda 8 50\n"
+            "time many cpu 2000 100\n",
             version, cores, strncmp(overhead, "share", 5) == 0 ? 4u : 1u);
     if (strncmp(overhead, "share", 5) == 0)
         fprintf(f, "%s\n", overhead);
@@ -260,6 +267,33 @@ TEST(sharing)
     end(&r);
 }
 
+/* More operands than a device takes, in records that were used before. */
+TEST(many_operands)
+{
+    enum { N = 250 };
+    heddle_handle *h[N];
+    enum heddle_mode mode[N];
+    struct run r;
+
+    begin(&r, 2, 2, "");
+    for (unsigned i = 0; i < N; i++) {
+        CHECK_OK(heddle_handle_vector(r.ctx, NULL, 1, HEDDLE_F64, &h[i]));
+        mode[i] = HEDDLE_RW;
+    }
+    for (unsigned i = 0; i < 40; i++)
+        put(&r, i % MOST, &on_core);
+    for (unsigned i = 0; i < 4; i++)
+        CHECK_OK(heddle_submit(r.ctx, &many,
+                               &(struct heddle_call){.noperands = N,
+                                                     .operands = h,
+                                                     .modes = mode,
+                                                     .opts = &on_core}));
+    CHECK_EQ(settled(&r), 2200 * US);
+    for (unsigned i = 0; i < N; i++)
+        heddle_handle_unref(h[i]);
+    end(&r);
+}
+
 /* The same run again, to the nanosecond. */
 TEST(repeats)
 {
@@ -283,4 +317,4 @@ TEST(repeats)
 }
 
 TEST_MAIN(submission, window, many_at_once, waking, driving, noticing, sharing,
-          nothing, repeats)
+          nothing, many_operands, repeats)

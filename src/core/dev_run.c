@@ -560,7 +560,8 @@ static void launch_done(struct heddle_op *op, heddle_status st)
         heddle_side_prefetch(&dt->ctx->pool, dt->x.cell);
     heddle_ahead_landed(dt);
     /* A core has its partial results where they belong. */
-    for (unsigned i = 0; i < dt->x.nops && dt->s.dev != NULL; i++)
+    for (unsigned i = 0;
+         i < dt->x.nops && i < HEDDLE_KERNEL_OPERANDS && dt->s.dev != NULL; i++)
         has_partials = has_partials || dt->s.partial[i] != NULL;
     if (st == HEDDLE_OK && has_partials)
         raw_start(dt, true);
