@@ -72,7 +72,12 @@ heddle_status heddle_gpu_open(struct la_gpu *g, struct heddle_exec *x,
     if (la_is_complex(t))
         return HEDDLE_EDECLINED;
     st = heddle_cuda_handle(x, HEDDLE_CUDA_CUBLAS, &g->blas);
-    return st == HEDDLE_ENOENT || st == HEDDLE_ENOSYS ? HEDDLE_EDECLINED : st;
+    if (st == HEDDLE_ENOENT || st == HEDDLE_ENOSYS)
+        return HEDDLE_EDECLINED;
+    if (st == HEDDLE_OK && (find(g, FN_GEMM) == 0 || find(g, FN_SYRK) == 0 ||
+                            find(g, FN_TRSM) == 0))
+        return HEDDLE_EDECLINED; /* not later: the task would have begun */
+    return st;
 }
 
 static int op_of(char trans)
@@ -95,8 +100,6 @@ heddle_status heddle_gpu_gemm(struct la_gpu *g, char ta, char tb,
 
     if (c.m == 0 || c.n == 0)
         return HEDDLE_OK;
-    if (fn == NULL)
-        return HEDDLE_EDECLINED;
     return result(g, FN_GEMM,
                   fn(g->blas, op_of(ta), op_of(tb), (int)c.m, (int)c.n, (int)k,
                      alpha, a.a, ld_of(a), b.a, ld_of(b), beta, c.a, ld_of(c)));
@@ -111,8 +114,6 @@ heddle_status heddle_gpu_syrk(struct la_gpu *g, char uplo, char trans,
 
     if (c.n == 0)
         return HEDDLE_OK;
-    if (fn == NULL)
-        return HEDDLE_EDECLINED;
     return result(g, FN_SYRK,
                   fn(g->blas, uplo == 'U', op_of(trans), (int)c.n, (int)k,
                      alpha, a.a, ld_of(a), beta, c.a, ld_of(c)));
@@ -126,8 +127,6 @@ heddle_status heddle_gpu_trsm(struct la_gpu *g, char side, char uplo,
 
     if (b.m == 0 || b.n == 0)
         return HEDDLE_OK;
-    if (fn == NULL)
-        return HEDDLE_EDECLINED;
     return result(g, FN_TRSM,
                   fn(g->blas, side == 'R', uplo == 'U', op_of(trans),
                      diag == 'U', (int)b.m, (int)b.n, alpha, a.a, ld_of(a), b.a,

@@ -24,7 +24,7 @@ struct la_gpu {
     int nwork;    /* elements it needs */
 };
 
-/* HEDDLE_EDECLINED: not here. */
+/* HEDDLE_EDECLINED: not here. What follows finds its functions then. */
 heddle_status heddle_gpu_open(struct la_gpu *g, struct heddle_exec *x,
                               enum heddle_la_type t);
 
