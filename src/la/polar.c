@@ -30,6 +30,7 @@ struct polar {
     struct la_owned tri;   /* of its reflectors */
     struct la_owned q2, z; /* n x n */
     double alpha, l;
+    bool is_changed;
     int steps;
 };
 
@@ -71,20 +72,22 @@ static heddle_status bound_below(struct polar *p, double *l_out)
     return HEDDLE_OK;
 }
 
-/* l, after a change of U when its rank may not be full. */
+/* l. What comes from R is no bound when it is as small as the rounding errors in R:
+ * then U is changed by some units of the last place, and l is less than what that
+ * makes of its singular values, by all odds. */
 static heddle_status find_l(struct polar *p)
 {
-    const double eps = eps_of(p->t);
-    const struct la_scalar f = heddle_la_real(p->t, eps),
+    const double eps = eps_of(p->t), n = (double)p->u->n;
+    const struct la_scalar f = heddle_la_real(p->t, 4 * eps),
                            one = heddle_la_real(p->t, 1);
 
     LA_TRY(bound_below(p, &p->l));
-    if (p->l >= eps)
+    if (p->l >= 10 * sqrt(n) * eps)
         return HEDDLE_OK;
     LA_TRY(heddle_la_random(p->la, HEDDLE_LA_GENERAL, 0, 1, p->w.m));
     LA_TRY(heddle_la_geadd(p->la, 'A', &f, p->w.m, &one, p->u));
-    LA_TRY(bound_below(p, &p->l));
-    p->l = fmax(p->l, eps * eps);
+    p->l = eps / (1000 * n);
+    p->is_changed = true;
     return HEDDLE_OK;
 }
 
@@ -158,14 +161,33 @@ static heddle_status step(struct polar *p, double *moved_out)
     return HEDDLE_OK;
 }
 
+/* *is_out: U has orthonormal columns. */
+static heddle_status look(struct polar *p, bool *is_out)
+{
+    heddle_matrix *z = p->z.m;
+    double off = 0;
+
+    LA_TRY(heddle_la_herk(p->la, 'L', 'C', heddle_la_one(p->t), p->u,
+                          heddle_la_zero(p->t), z));
+    LA_TRY(heddle_la_add_diagonal(p->la, -1, 0, z));
+    LA_TRY(heddle_la_norm(p->la, 'F', HEDDLE_LA_HERMITIAN, 'L', z, &off));
+    LA_TRY(heddle_la_wait(p->la, NULL));
+    *is_out = off <= 10 * (double)z->n * eps_of(p->t);
+    return HEDDLE_OK;
+}
+
 static heddle_status iterate(struct polar *p)
 {
     const double eps = eps_of(p->t);
     double moved = 1;
+    bool is_done = false;
 
-    while (p->steps < STEPS &&
-           (fabs(p->l - 1) >= 10 * eps || !(moved < cbrt(5 * eps))))
+    while (p->steps < STEPS && !is_done) {
         LA_TRY(step(p, &moved));
+        is_done = fabs(p->l - 1) < 10 * eps && moved < cbrt(5 * eps);
+        if (is_done && p->is_changed)
+            LA_TRY(look(p, &is_done));
+    }
     return HEDDLE_OK;
 }
 
@@ -210,8 +232,8 @@ static heddle_status work(struct polar *p, heddle_matrix *h)
     LA_TRY(make(p, h != NULL));
     if (h != NULL)
         LA_TRY(heddle_la_lacpy(p->la, 'A', p->u, p->a.m));
-    LA_TRY(heddle_la_paste(p->la, fmin(1 / p->alpha, DBL_MAX), p->u, 0, 0, p->w.m, 0, 0,
-                           p->u->m, p->u->n));
+    LA_TRY(heddle_la_paste(p->la, fmin(1 / p->alpha, DBL_MAX), p->u, 0, 0,
+                           p->w.m, 0, 0, p->u->m, p->u->n));
     LA_TRY(heddle_la_lacpy(p->la, 'A', p->w.m, p->u));
     LA_TRY(find_l(p));
     LA_TRY(iterate(p));
