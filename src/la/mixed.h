@@ -3,7 +3,8 @@
 #define HEDDLE_LA_MIXED_H
 
 /*
- * Contract between the two refinements of solves with factors of low precision.
+ * Contract of solves with factors of low precision: the tasks (mixed_tasks.c), and
+ * the two refinements (mixed.c, mixed_gmres.c).
  *
  * The low matrix is scale A, a power of two times the matrix. Right-hand sides are
  * columns in lock step; what is known of one is a struct la_rhs, which tasks write
@@ -42,6 +43,10 @@ static inline enum heddle_la_type la_low(enum heddle_la_type t)
 }
 
 /* These submit. */
+/* The low matrix from A; sums of its rows are added to `sums`, which has as many
+ * parts of m numbers. */
+size_t heddle_la_mixed_parts(const heddle_matrix *a);
+heddle_status heddle_la_mixed_narrow(struct la_mixed *s, double *sums);
 /* y = beta y + alpha A x, alpha and beta 1, 0 or -1. */
 heddle_status heddle_la_mixed_product(struct la_mixed *s, const void *alpha,
                                       heddle_matrix *x, const void *beta,
