@@ -164,6 +164,10 @@ TEST(heev_others)
                     REF(a, i, j) = 0;
         heev_one(&r, t, 'L', 'V', a, NULL, false);
         heev_one(&r, t, 'L', 'V', ref_identity(70), NULL, true);
+        /* The first division is at an eigenvalue, ten times. */
+        for (size_t i = 0; i < 70; i++)
+            REF(a, i, i) = i < 30 ? -1 - (double)i : i < 40 ? 0 : (double)i;
+        heev_one(&r, t, 'L', 'V', a, NULL, true);
         test_forget();
     }
     rig_close(&r);
