@@ -6,7 +6,7 @@ enum { NB = 8 };
 
 #define FOR_TYPES(t) for (enum heddle_la_type t = LA_S; t <= LA_Z; t++)
 
-static const size_t sizes[] = {0, 1, 2, 7, 40, 100};
+static const size_t sizes[] = {0, 1, 2, 7, 40, TEST_SANITIZED ? 60 : 100};
 enum { NSIZES = sizeof(sizes) / sizeof(sizes[0]) };
 
 /* A random unitary matrix, up to rounding of doubles. */
