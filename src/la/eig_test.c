@@ -6,7 +6,7 @@ enum { NB = 8 };
 
 #define FOR_TYPES(t) for (enum heddle_la_type t = LA_S; t <= LA_Z; t++)
 
-static const size_t sizes[] = {0, 1, 2, 7, 40, TEST_SANITIZED ? 60 : 100};
+static const size_t sizes[] = {0, 1, 2, 7, 40, TEST_SANITIZED ? 50 : 100};
 enum { NSIZES = sizeof(sizes) / sizeof(sizes[0]) };
 
 /* A random unitary matrix, up to rounding of doubles. */
@@ -136,7 +136,8 @@ TEST(heev_spectra)
                            'L', true);
             heev_one(&r, t, which % 2 == 0 ? 'L' : 'U', 'V', a, want,
                      which % 3 != 0);
-            heev_one(&r, t, which % 2 == 0 ? 'U' : 'L', 'N', a, want, true);
+            if (which < 2 || n <= 40)
+                heev_one(&r, t, which % 2 == 0 ? 'U' : 'L', 'N', a, want, true);
             test_forget();
         }
     rig_close(&r);
@@ -243,7 +244,8 @@ TEST(gesvd_spectra)
             a = ref_mul(ref_mul(q, d), ref_op(p, 'C'));
             a = ref_load(t, ref_store(t, a, m + 1), m, n, m + 1);
             gesvd_one(&r, t, a, want, true);
-            gesvd_one(&r, t, a, want, false);
+            if (which < 2 || n < 40)
+                gesvd_one(&r, t, a, want, false);
             test_forget();
         }
     rig_close(&r);
