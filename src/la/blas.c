@@ -271,6 +271,13 @@ typedef void (*geqrt3_fn)(const int *, const int *, void *, const int *, void *,
 typedef void (*larft_fn)(const char *, const char *, const int *, const int *,
                          const void *, const int *, const void *, void *,
                          const int *, size_t, size_t);
+typedef void (*syevd_fn)(const char *, const char *, const int *, void *,
+                         const int *, void *, void *, const int *, int *,
+                         const int *, int *, size_t, size_t);
+typedef void (*heevd_fn)(const char *, const char *, const int *, void *,
+                         const int *, void *, void *, const int *, void *,
+                         const int *, int *, const int *, int *, size_t,
+                         size_t);
 
 /* One column: gemm would first copy all of A. Some libraries multiply y by beta
  * even when that is 0. */
@@ -595,4 +602,49 @@ void heddle_blas_larft(enum heddle_la_type t, struct la_block v,
     CALL(larft, larft_fn, t)
     ("F", "C", &m, &k, v.a, &ldv, tau, tri.a, &ldt, 1, 1);
     heddle_blas_leave();
+}
+
+/* Elements, real numbers (complex types only) and integers that LAPACK wants. */
+static void heevd_sizes(enum heddle_la_type t, size_t n, size_t size[3])
+{
+    size[0] = la_is_complex(t) ? 2 * n + n * n + 1 : 1 + 6 * n + 2 * n * n;
+    size[1] = la_is_complex(t) ? 1 + 5 * n + 2 * n * n : 0;
+    size[2] = 3 + 5 * n;
+}
+
+size_t heddle_blas_heevd_bytes(enum heddle_la_type t, size_t n)
+{
+    size_t size[3];
+
+    heevd_sizes(t, n, size);
+    return size[0] * la_bytes(t) + size[1] * la_real_bytes(t) +
+           size[2] * sizeof(int);
+}
+
+int heddle_blas_heevd(enum heddle_la_type t, char vectors, char uplo,
+                      struct la_block a, void *w, void *work)
+{
+    const heevd_fn complex_fn = CALL(heevd, heevd_fn, t);
+    const syevd_fn real_fn = CALL(heevd, syevd_fn, t);
+    size_t size[3];
+    char *real;
+    int *whole, nwork, nreal, nwhole, info = 0;
+    INT(n, a.n);
+    LD(lda, a);
+
+    heevd_sizes(t, a.n, size);
+    nwork = (int)size[0];
+    nreal = (int)size[1];
+    nwhole = (int)size[2];
+    real = (char *)work + size[0] * la_bytes(t);
+    whole = (int *)(void *)(real + size[1] * la_real_bytes(t));
+    heddle_blas_enter();
+    if (la_is_complex(t))
+        complex_fn(&vectors, &uplo, &n, a.a, &lda, w, work, &nwork, real,
+                   &nreal, whole, &nwhole, &info, 1, 1);
+    else
+        real_fn(&vectors, &uplo, &n, a.a, &lda, w, work, &nwork, whole, &nwhole,
+                &info, 1, 1);
+    heddle_blas_leave();
+    return info;
 }

@@ -134,5 +134,10 @@ int heddle_blas_geqrt3(enum heddle_la_type t, struct la_block a,
 /* The triangular factor of the k reflectors in the columns of v, k = v.n. */
 void heddle_blas_larft(enum heddle_la_type t, struct la_block v,
                        const void *tau, struct la_block tri);
+/* Eigenvalues into w (of the real type), vectors into a when vectors is 'V'. work has
+ * heddle_blas_heevd_bytes(t, n). */
+int heddle_blas_heevd(enum heddle_la_type t, char vectors, char uplo,
+                      struct la_block a, void *w, void *work);
+size_t heddle_blas_heevd_bytes(enum heddle_la_type t, size_t n);
 
 #endif /* HEDDLE_LA_BLAS_H */

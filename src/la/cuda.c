@@ -19,7 +19,16 @@ enum { PANEL = 32, STRIDE = PANEL + 1, MAX_WARPS = 32, MAX_BLOCKS = 256 };
 
 /* --- functions of the libraries ------------------------------------------------ */
 
-enum fn { FN_GEMM, FN_SYRK, FN_TRSM, FN_POTRF_SIZE, FN_POTRF, FN_COUNT };
+enum fn {
+    FN_GEMM,
+    FN_SYRK,
+    FN_TRSM,
+    FN_POTRF_SIZE,
+    FN_POTRF,
+    FN_GETRF_SIZE,
+    FN_GETRF,
+    FN_COUNT
+};
 
 static const struct {
     enum heddle_cuda_library library;
@@ -33,6 +42,11 @@ static const struct {
                         "cusolverDnDpotrf_bufferSize"}},
     [FN_POTRF] = {HEDDLE_CUDA_CUSOLVER,
                   {"cusolverDnSpotrf", "cusolverDnDpotrf"}},
+    [FN_GETRF_SIZE] = {HEDDLE_CUDA_CUSOLVER,
+                       {"cusolverDnSgetrf_bufferSize",
+                        "cusolverDnDgetrf_bufferSize"}},
+    [FN_GETRF] = {HEDDLE_CUDA_CUSOLVER,
+                  {"cusolverDnSgetrf", "cusolverDnDgetrf"}},
 };
 
 typedef int (*gemm_fn)(void *, int, int, int, int, int, const void *,
@@ -44,6 +58,8 @@ typedef int (*trsm_fn)(void *, int, int, int, int, int, int, const void *,
                        const void *, int, void *, int);
 typedef int (*potrf_size_fn)(void *, int, int, void *, int, int *);
 typedef int (*potrf_fn)(void *, int, int, void *, int, void *, int, int *);
+typedef int (*getrf_size_fn)(void *, int, int, void *, int, int *);
+typedef int (*getrf_fn)(void *, int, int, void *, int, void *, int *, int *);
 
 /* 0: the library has no such function. */
 static uintptr_t find(const struct la_gpu *g, enum fn fn)
@@ -266,16 +282,53 @@ static heddle_status start_panel(struct la_gpu *g, unsigned **bar, void **tell)
 
 /* --- LU ----------------------------------------------------------------------------- */
 
+enum { LU_LIBRARY = 384 }; /* width from which on cuSOLVER's panel is faster */
+
+/* By cuSOLVER, if its workspace fits into the scratch. */
+static heddle_status lu_library(struct la_gpu *g, struct la_block a,
+                                size_t row0, int *ipiv, int *info)
+{
+    const getrf_size_fn size = (getrf_size_fn)find(g, FN_GETRF_SIZE);
+    const getrf_fn fn = (getrf_fn)find(g, FN_GETRF);
+    const int n = (int)la_min(a.m, a.n), by = (int)row0;
+    void *handle = NULL, *function = NULL;
+    int count = 0, code;
+
+    if (size == NULL || fn == NULL ||
+        heddle_cuda_handle(g->x, HEDDLE_CUDA_CUSOLVER, &handle) != HEDDLE_OK)
+        return HEDDLE_EDECLINED;
+    LA_TRY(kernel(g, "la_shift", &function));
+    code = size(handle, (int)a.m, (int)a.n, a.a, ld_of(a), &count);
+    if (code != 0)
+        return result(g, FN_GETRF_SIZE, code);
+    if ((size_t)count * la_bytes(g->t) > LA_GPU_SCRATCH)
+        return HEDDLE_EDECLINED;
+    LA_TRY(result(g, FN_GETRF,
+                  fn(handle, (int)a.m, (int)a.n, a.a, ld_of(a),
+                     heddle_exec_scratch(g->x), ipiv, info)));
+    return heddle_cuda_launch(
+        g->x, function,
+        &(struct heddle_cuda_shape){.grid = {1}, .block = {256}},
+        (const struct heddle_cuda_arg[]){
+            {.value = &ipiv}, {.value = &n}, {.value = &by}},
+        3);
+}
+
 heddle_status heddle_gpu_lu(struct la_gpu *g, struct la_block a, size_t row0,
                             int *ipiv, int *info)
 {
     const size_t n = la_min(a.m, a.n);
     const void *one = heddle_la_one(g->t), *minus = heddle_la_minus_one(g->t);
     const long long ld = (long long)a.ld;
+    const heddle_status st = a.n >= LU_LIBRARY
+                                 ? lu_library(g, a, row0, ipiv, info)
+                                 : HEDDLE_EDECLINED;
     struct heddle_cuda_shape shape;
     unsigned *bar;
     void *tell;
 
+    if (st != HEDDLE_EDECLINED)
+        return st;
     if (a.n > LA_GPU_NB || !deal_rows(g, a.m, LU_EXTRA, &shape))
         return HEDDLE_EDECLINED;
     LA_TRY(start_panel(g, &bar, &tell));
@@ -283,12 +336,13 @@ heddle_status heddle_gpu_lu(struct la_gpu *g, struct la_block a, size_t row0,
         const size_t w = la_min(PANEL, n - j), m = a.m - j, right = j + w;
         const struct la_block p = la_part(g->t, a, j, j, m, w);
         const struct la_block u = la_part(g->t, a, j, right, w, a.n - right);
-        const int rows = (int)m, cols = (int)w, first = (int)(row0 + j);
+        const int rows = (int)m, cols = (int)w, first = (int)(row0 + j),
+                  before = (int)j;
         int *piv = ipiv + j;
 
         (void)deal_rows(g, m, LU_EXTRA, &shape);
-        LA_TRY(PUT(g, "la_lu", shape, &p.a, &ld, &rows, &cols, &first, &piv,
-                   &info, &tell, &bar));
+        LA_TRY(PUT(g, "la_lu", shape, &p.a, &ld, &rows, &cols, &first, &before,
+                   &piv, &info, &tell, &bar));
         LA_TRY(
             heddle_gpu_swap(g, la_part(g->t, a, j, 0, m, j), piv, w, row0 + j));
         LA_TRY(heddle_gpu_swap(g, la_part(g->t, a, j, right, m, a.n - right),

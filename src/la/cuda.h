@@ -48,7 +48,7 @@ heddle_status heddle_gpu_potrf_open(struct la_gpu *g, char uplo,
 heddle_status heddle_gpu_potrf(struct la_gpu *g, char uplo, struct la_block a,
                                int *info);
 
-/* P A = L U: pivots and info count from row0; info stays if it is set. */
+/* P A = L U: pivots count from row0, *info from the first column of a. */
 heddle_status heddle_gpu_lu(struct la_gpu *g, struct la_block a, size_t row0,
                             int *ipiv, int *info);
 /* Rows of a, which begins at row0, change places. */

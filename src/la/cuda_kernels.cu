@@ -61,12 +61,13 @@ template <typename T> __device__ static best<T> best_of_warp(best<T> b)
 
 /*
  * P A = L U for the m x w panel at a. ipiv[j] = row0 + (row of pivot j) + 1; *info:
- * row0 + the first column (from 1) without a pivot, unless it is set already. tell:
+ * col0 + the first column (from 1) without a pivot, unless it is set already. tell:
  * 2 x (gridDim + 1) x (W + 2) elements.
  */
 template <typename T>
 __device__ static void lu_panel(T *a, long long ld, int m, int w, int row0,
-                                int *ipiv, int *info, T *tell, unsigned *bar)
+                                int col0, int *ipiv, int *info, T *tell,
+                                unsigned *bar)
 {
     extern __shared__ double shared[];
     T *row = (T *)shared + threadIdx.x * STRIDE;
@@ -159,7 +160,7 @@ __device__ static void lu_panel(T *a, long long ld, int m, int w, int row0,
         if (r == 0) {
             ipiv[j] = row0 + pivot + 1;
             if (!(prow[j] != (T)0) && *info == 0)
-                *info = row0 + j + 1;
+                *info = col0 + j + 1;
         }
         __syncthreads();
     }
@@ -353,10 +354,10 @@ __device__ static void solve_unit(const T *l, long long ldl, T *b,
 
 #define KERNELS(T, s)                                                          \
     extern "C" __global__ void la_lu_##s(T *a, long long ld, int m, int w,     \
-                                         int row0, int *ipiv, int *info,       \
-                                         T *tell, unsigned *bar)               \
+                                         int row0, int col0, int *ipiv,        \
+                                         int *info, T *tell, unsigned *bar)    \
     {                                                                          \
-        lu_panel<T>(a, ld, m, w, row0, ipiv, info, tell, bar);                 \
+        lu_panel<T>(a, ld, m, w, row0, col0, ipiv, info, tell, bar);           \
     }                                                                          \
     extern "C" __global__ void la_qr_##s(T *a, long long ld, int m, int w,     \
                                          T *v, long long ldv, T *t, int ldt,   \
@@ -384,6 +385,13 @@ __device__ static void solve_unit(const T *l, long long ldl, T *b,
 
 KERNELS(double, d)
 KERNELS(float, s)
+
+/* Pivots of a panel become those of the matrix. */
+extern "C" __global__ void la_shift(int *ipiv, int n, int by)
+{
+    for (int i = threadIdx.x; i < n; i += blockDim.x)
+        ipiv[i] += by;
+}
 
 extern "C" __global__ void la_zero(unsigned *x, int n)
 {

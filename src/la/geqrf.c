@@ -144,46 +144,30 @@ static const heddle_kernel kernel_update = {
                   .scratch_bytes = LA_GPU_SCRATCH}},
     .cost = cost_update};
 
-/* Sets the argument to block k. */
-static void set_block(struct geqrf_arg *g, const heddle_matrix *a, size_t k)
-{
-    g->k0 = la_first(a, k);
-    g->nk = la_min(la_width(a, k), la_min(a->m, a->n) - g->k0);
-}
-
-static heddle_status submit_panel(struct geqrf_arg *g, heddle_matrix *a,
-                                  heddle_matrix *t, heddle_matrix *v, size_t k)
-{
-    static const enum heddle_mode modes[3] = {HEDDLE_RW, HEDDLE_W, HEDDLE_W};
-    heddle_handle *const op[3] = {a->col[k], t->col[k],
-                                  v != NULL ? v->col[k] : NULL};
-
-    set_block(g, a, k);
-    return heddle_la_submit(g->h.la, &kernel_panel, op, modes,
-                            v != NULL ? 3 : 2, g, sizeof(*g),
-                            (int)(2 * (a->nt - k) + 1));
-}
-
-/* A panel follows the update it waits for at once, also where tasks run in the order
- * in which they come. */
 static heddle_status submit_all(struct geqrf_arg *g, heddle_matrix *a,
                                 heddle_matrix *t, heddle_matrix *v)
 {
+    static const enum heddle_mode panel[3] = {HEDDLE_RW, HEDDLE_W, HEDDLE_W};
     const size_t n = la_min(a->m, a->n);
+    heddle_la *la = g->h.la;
 
     g->has_v = v != NULL;
-    LA_TRY(submit_panel(g, a, t, v, 0));
-    for (size_t k = 0; k < a->nt && la_first(a, k) < n; k++)
-        for (size_t j = k + 1; j < a->nt; j++) {
-            heddle_handle *const op[3] = {v != NULL ? v->col[k] : a->col[k],
-                                          t->col[k], a->col[j]};
+    for (size_t k = 0; k < a->nt && la_first(a, k) < n; k++) {
+        heddle_handle *const op[3] = {a->col[k], t->col[k],
+                                      v != NULL ? v->col[k] : NULL};
 
-            set_block(g, a, k);
-            LA_TRY(heddle_la_submit(g->h.la, &kernel_update, op, NULL, 3, g,
+        g->k0 = la_first(a, k);
+        g->nk = la_min(la_width(a, k), n - g->k0);
+        LA_TRY(heddle_la_submit(la, &kernel_panel, op, panel, v != NULL ? 3 : 2,
+                                g, sizeof(*g), (int)(2 * (a->nt - k) + 1)));
+        for (size_t j = k + 1; j < a->nt; j++) {
+            heddle_handle *const upd[3] = {v != NULL ? v->col[k] : a->col[k],
+                                           t->col[k], a->col[j]};
+
+            LA_TRY(heddle_la_submit(la, &kernel_update, upd, NULL, 3, g,
                                     sizeof(*g), (int)(2 * (a->nt - j))));
-            if (j == k + 1 && la_first(a, j) < n)
-                LA_TRY(submit_panel(g, a, t, v, j));
         }
+    }
     return HEDDLE_OK;
 }
 

@@ -16,7 +16,7 @@ enum { LU_LEAF = 16 }; /* columns of an unpivoted panel done one by one */
 
 struct getrf_arg {
     struct la_head h;
-    size_t k0, nk; /* rows and columns of the diagonal block */
+    size_t k, k0, nk; /* block k, rows and columns of its diagonal block */
     bool has_pivots;
 };
 
@@ -254,106 +254,61 @@ static const heddle_kernel kernel_back = {
 
 /* --- the loop ---------------------------------------------------------------------- */
 
-/* A step: block k, its pivots (NULL: without), info from devices. */
-struct step {
-    struct getrf_arg g;
-    heddle_matrix *a;
-    heddle_handle *record;
-    const struct la_pivots *all; /* NULL: no pivoting */
-    heddle_handle *pivots;       /* those of the block, borrowed */
-    size_t k;
-};
-
-static void set_step(struct step *s, size_t k)
+/* Step k: its panel, then the columns on its right, then those on its left, for
+ * which nobody waits. pivots and record may be NULL. */
+static heddle_status submit_step(heddle_matrix *a, const struct getrf_arg *g,
+                                 heddle_handle *pivots, heddle_handle *record)
 {
-    const size_t n = la_min(s->a->m, s->a->n);
+    static const enum heddle_mode panel[3] = {HEDDLE_RW, HEDDLE_W, HEDDLE_RW},
+                                  update[3] = {HEDDLE_R, HEDDLE_RW, HEDDLE_R},
+                                  back[2] = {HEDDLE_RW, HEDDLE_R};
+    const unsigned more = pivots != NULL ? 1 : 0;
+    heddle_handle *const diag[3] = {a->col[g->k], pivots, record};
+    heddle_la *la = g->h.la;
 
-    s->k = k;
-    s->g.k0 = la_first(s->a, k);
-    s->g.nk = la_min(la_width(s->a, k), n - s->g.k0);
-    s->pivots = s->all != NULL ? s->all->part[k] : NULL;
-}
+    LA_TRY(heddle_la_submit(la, &kernel_panel, diag, panel,
+                            1 + more + (more != 0 && record != NULL), g,
+                            sizeof(*g), (int)(2 * (a->nt - g->k) + 1)));
+    for (size_t j = g->k + 1; j < a->nt; j++) {
+        heddle_handle *const op[3] = {a->col[g->k], a->col[j], pivots};
 
-static heddle_status submit_panel(struct step *s, size_t k)
-{
-    static const enum heddle_mode modes[3] = {HEDDLE_RW, HEDDLE_W, HEDDLE_RW};
-    const unsigned more = s->all == NULL ? 0 : s->record == NULL ? 1 : 2;
-
-    set_step(s, k);
-    {
-        heddle_handle *const op[3] = {s->a->col[k], s->pivots, s->record};
-
-        return heddle_la_submit(s->g.h.la, &kernel_panel, op, modes, 1 + more,
-                                &s->g, sizeof(s->g),
-                                (int)(2 * (s->a->nt - k) + 1));
+        LA_TRY(heddle_la_submit(la, &kernel_update, op, update, 2 + more, g,
+                                sizeof(*g), (int)(2 * (a->nt - j))));
     }
-}
+    for (size_t j = 0; j < g->k && pivots != NULL; j++) {
+        heddle_handle *const op[2] = {a->col[j], pivots};
 
-static heddle_status submit_update(const struct step *s, size_t j)
-{
-    static const enum heddle_mode modes[3] = {HEDDLE_R, HEDDLE_RW, HEDDLE_R};
-    heddle_handle *const op[3] = {s->a->col[s->k], s->a->col[j], s->pivots};
-
-    return heddle_la_submit(s->g.h.la, &kernel_update, op, modes,
-                            s->pivots != NULL ? 3 : 2, &s->g, sizeof(s->g),
-                            (int)(2 * (s->a->nt - j)));
-}
-
-/* Columns left of panel k; nobody waits for them. */
-static heddle_status submit_back(const struct step *s)
-{
-    static const enum heddle_mode modes[2] = {HEDDLE_RW, HEDDLE_R};
-
-    for (size_t j = 0; j < s->k && s->pivots != NULL; j++) {
-        heddle_handle *const op[2] = {s->a->col[j], s->pivots};
-
-        LA_TRY(heddle_la_submit(s->g.h.la, &kernel_back, op, modes, 2, &s->g,
-                                sizeof(s->g), -1));
+        LA_TRY(
+            heddle_la_submit(la, &kernel_back, op, back, 2, g, sizeof(*g), -1));
     }
     return HEDDLE_OK;
-}
-
-/* A panel follows the update it waits for at once, also where tasks run in the order
- * in which they come. */
-static heddle_status submit_steps(struct step s)
-{
-    const size_t n = la_min(s.a->m, s.a->n), nt = s.a->nt;
-    struct step next = s;
-
-    LA_TRY(submit_panel(&s, 0));
-    for (size_t k = 0;; k++) {
-        const bool has_next = k + 1 < nt && la_first(s.a, k + 1) < n;
-
-        for (size_t j = k + 1; j < nt; j++) {
-            LA_TRY(submit_update(&s, j));
-            if (j == k + 1 && has_next)
-                LA_TRY(submit_panel(&next, j));
-        }
-        LA_TRY(submit_back(&s));
-        if (!has_next)
-            return HEDDLE_OK;
-        s = next;
-    }
 }
 
 static heddle_status submit_all(heddle_la *la, heddle_matrix *a, int *ipiv)
 {
     const size_t n = la_min(a->m, a->n);
-    struct step s = {
-        .g = {.h = heddle_la_begin(la, a), .has_pivots = ipiv != NULL}, .a = a};
+    struct getrf_arg g = {.h = heddle_la_begin(la, a),
+                          .has_pivots = ipiv != NULL};
     struct la_pivots *pivots = NULL;
+    heddle_handle *record = NULL;
     heddle_status st;
 
     if (n == 0)
         return HEDDLE_OK;
     if (ipiv != NULL)
         LA_TRY(heddle_la_pivots(la, ipiv, n, a->nb, &pivots));
-    s.all = pivots;
-    LA_TRY(heddle_la_record(la, 1, &s.record));
-    st = submit_steps(s);
+    st = heddle_la_record(la, a->nt, &record);
+    for (size_t k = 0; k < a->nt && la_first(a, k) < n && st == HEDDLE_OK;
+         k++) {
+        g.k = k;
+        g.k0 = la_first(a, k);
+        g.nk = la_min(la_width(a, k), n - g.k0);
+        st =
+            submit_step(a, &g, pivots != NULL ? pivots->part[k] : NULL, record);
+    }
     if (st == HEDDLE_OK)
-        return heddle_la_collect(&s.g.h, s.record, 0, false, NULL);
-    heddle_handle_unref(s.record);
+        return heddle_la_collect(&g.h, record, a->nb, false, NULL);
+    heddle_handle_unref(record);
     return st;
 }
 

@@ -133,6 +133,27 @@ heddle_status heddle_la_wait(heddle_la *la, int *info_out)
     return st;
 }
 
+heddle_status heddle_la_kept_open(heddle_la *la, struct la_kept *kept,
+                                  bool *is_broken_out)
+{
+    LA_TRY(heddle_group_wait(la->group, 0));
+    *is_broken_out =
+        atomic_load_explicit(&la->broken, memory_order_relaxed) != none;
+    kept->refused = la->refused;
+    kept->found = atomic_load_explicit(&la->found, memory_order_relaxed);
+    if (!*is_broken_out) {
+        la->refused = 0;
+        atomic_store_explicit(&la->found, none, memory_order_relaxed);
+    }
+    return HEDDLE_OK;
+}
+
+void heddle_la_kept_shut(heddle_la *la, const struct la_kept *kept)
+{
+    la->refused = kept->refused;
+    atomic_store_explicit(&la->found, kept->found, memory_order_relaxed);
+}
+
 struct la_head heddle_la_begin(heddle_la *la, const heddle_matrix *a)
 {
     return (struct la_head){

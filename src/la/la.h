@@ -139,6 +139,17 @@ heddle_status heddle_la_record(heddle_la *la, size_t n, heddle_handle **out);
 heddle_status heddle_la_collect(const struct la_head *h, heddle_handle *record,
                                 size_t step, bool breaks, heddle_matrix *b);
 
+/* For routines that wait. open() waits for the earlier calls and keeps what they
+ * have found for shut(); in between heddle_la_wait() tells the routine's own info.
+ * *is_broken_out: the routine has nothing to do. */
+struct la_kept {
+    uint64_t found;
+    int refused;
+};
+heddle_status heddle_la_kept_open(heddle_la *la, struct la_kept *kept,
+                                  bool *is_broken_out);
+void heddle_la_kept_shut(heddle_la *la, const struct la_kept *kept);
+
 /* One of the letters, in upper case; 0: none of them. */
 char heddle_la_letter(char c, const char *letters);
 
@@ -196,6 +207,18 @@ heddle_status heddle_la_potrf_before(heddle_la *la, char uplo, heddle_matrix *a,
 heddle_status heddle_la_temporary(heddle_la *la, enum heddle_dtype dtype,
                                   size_t m, size_t n, size_t nb,
                                   heddle_matrix **out);
+
+/* The same for routines that wait: in one piece where cores work on it. Ends after
+ * its tasks. */
+struct la_owned {
+    heddle_matrix *m;
+    void *p;
+    size_t bytes;
+};
+heddle_status heddle_la_owned_make(heddle_la *la, enum heddle_dtype dtype,
+                                   size_t m, size_t n, size_t nb,
+                                   struct la_owned *out);
+void heddle_la_owned_end(struct la_owned *o);
 
 /* --- inside of tasks ----------------------------------------------------------- */
 

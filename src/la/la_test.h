@@ -166,8 +166,8 @@ static inline double ref_norm1(struct ref r)
 
         for (size_t i = 0; i < r.m; i++)
             sum += cabs(REF(r, i, j));
-        if (!(sum <= norm))
-            norm = sum; /* a NaN stays */
+        if (norm < sum || sum != sum)
+            norm = sum; /* a NaN stays: nothing is more */
     }
     return norm;
 }

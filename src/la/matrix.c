@@ -97,6 +97,39 @@ heddle_status heddle_la_temporary(heddle_la *la, enum heddle_dtype dtype,
     return heddle_matrix_create_nb(la, dtype, m, n, NULL, m, nb, out);
 }
 
+/* On devices a matrix goes home at its end, when nobody knows: the runtime's memory
+ * then. */
+heddle_status heddle_la_owned_make(heddle_la *la, enum heddle_dtype dtype,
+                                   size_t m, size_t n, size_t nb,
+                                   struct la_owned *out)
+{
+    /* Columns that are a power of two apart share few lines of a cache. */
+    const size_t ld = (m + 15) / 16 * 16 + (m % 512 == 0 ? 16 : 0);
+    enum heddle_la_type t;
+    heddle_status st;
+
+    *out = (struct la_owned){.m = NULL};
+    if (!la_type_of(dtype, &t) || la->has_cuda || m == 0 || n == 0)
+        return heddle_la_temporary(la, dtype, m, n, nb, &out->m);
+    if (!heddle_mul(&out->bytes, ld, n) ||
+        !heddle_mul(&out->bytes, out->bytes, la_bytes(t)))
+        return HEDDLE_ENOMEM;
+    out->p = heddle_alloc_aligned(&heddle_allocator_default, out->bytes, 4096);
+    if (out->p == NULL)
+        return HEDDLE_ENOMEM;
+    st = heddle_matrix_create_nb(la, dtype, m, n, out->p, ld, nb, &out->m);
+    if (st != HEDDLE_OK)
+        heddle_la_owned_end(out);
+    return st;
+}
+
+void heddle_la_owned_end(struct la_owned *o)
+{
+    heddle_matrix_destroy(o->m);
+    heddle_free(&heddle_allocator_default, o->p, o->bytes);
+    *o = (struct la_owned){.m = NULL};
+}
+
 void heddle_matrix_destroy(heddle_matrix *a)
 {
     if (a == NULL)

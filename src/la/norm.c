@@ -12,8 +12,6 @@
 
 #include "la/product.h"
 
-enum { NORM_LIST = 120 }; /* block columns that a task looks at */
-
 enum { PARTS = 64 }; /* partial results at most */
 
 /* What is computed. */
@@ -325,13 +323,13 @@ static heddle_status submit_part(struct norm_arg g, heddle_matrix *a,
 {
     g.is_first = true;
     for (size_t k = cols.first; k < cols.end;) {
-        heddle_handle *op[1 + NORM_LIST] = {part};
-        enum heddle_mode mode[1 + NORM_LIST] = {g.is_first ? HEDDLE_W
-                                                           : HEDDLE_RW};
+        heddle_handle *op[1 + LA_LIST] = {part};
+        enum heddle_mode mode[1 + LA_LIST] = {g.is_first ? HEDDLE_W
+                                                         : HEDDLE_RW};
         unsigned n = 1;
 
         g.a0 = la_first(a, k);
-        for (; k < cols.end && n <= NORM_LIST; k++) {
+        for (; k < cols.end && n <= LA_LIST; k++) {
             op[n] = a->col[k];
             mode[n++] = HEDDLE_R;
         }

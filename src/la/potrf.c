@@ -225,8 +225,7 @@ static heddle_status submit_update(struct potrf_arg *g, heddle_matrix *a,
 }
 
 /* Block columns first .. end - 1: what those on their left do to them, then their
- * own. A panel follows the update it waits for at once, also where tasks run in the
- * order in which they come. */
+ * own. */
 static heddle_status submit_group(struct potrf_arg *g, heddle_matrix *a,
                                   size_t first, size_t end,
                                   heddle_handle *record)
@@ -234,13 +233,11 @@ static heddle_status submit_group(struct potrf_arg *g, heddle_matrix *a,
     for (size_t k = 0; k < first; k++)
         for (size_t j = first; j < end; j++)
             LA_TRY(submit_update(g, a, j, k));
-    LA_TRY(submit_panel(g, a, first, record));
-    for (size_t k = first; k < end; k++)
-        for (size_t j = k + 1; j < end; j++) {
+    for (size_t k = first; k < end; k++) {
+        LA_TRY(submit_panel(g, a, k, record));
+        for (size_t j = k + 1; j < end; j++)
             LA_TRY(submit_update(g, a, j, k));
-            if (j == k + 1)
-                LA_TRY(submit_panel(g, a, j, record));
-        }
+    }
     return HEDDLE_OK;
 }
 

@@ -13,7 +13,8 @@
 #include "la/la.h"
 
 enum {
-    LA_OPERANDS = 255 /* of a task */
+    LA_OPERANDS = 255, /* of a task */
+    LA_LIST = 120      /* block columns of one matrix that a task looks at */
 };
 
 /* Rows or columns first .. end - 1. */

@@ -52,7 +52,7 @@ struct la_bench {
     double ours[LA_MAX_ROUNDS], theirs[LA_MAX_ROUNDS], ratio[LA_MAX_ROUNDS];
     struct bench_stat t, t_peer, t_ratio;
     size_t nb_used;
-    int info, peer_info;
+    int info, peer_info, iterations;
     double peak; /* operations per ns */
     struct la_bound bound;
     double bound_run; /* ns of the run that it is of */
@@ -282,7 +282,7 @@ static heddle_status timed(struct la_bench *b, heddle_ctx *ctx,
     if (st == HEDDLE_OK && !b->is_resident)
         st = heddle_wait(ctx); /* brings home what a device has */
     *ns_out = (double)(heddle_clock_ns() - start);
-    b->info = info;
+    b->info = info != 0 ? info : k->info;
     return st;
 }
 
@@ -295,6 +295,7 @@ static int run_ours(struct la_bench *b, heddle_ctx *ctx, double *ns_out)
     if (st == HEDDLE_ENOENT)
         return cli_fail(b->c, "%s", heddle_la_missing());
     problem_restore(&b->p);
+    b->p.iterations = -1;
     heddle_thread_sleep_ns(SETTLE_MS * UINT64_C(1000000));
     if (st == HEDDLE_OK && b->is_resident) {
         st = make_matrices(b, &k);
@@ -306,6 +307,7 @@ static int run_ours(struct la_bench *b, heddle_ctx *ctx, double *ns_out)
     if (st == HEDDLE_OK)
         st = get_results(b, &k);
     b->nb_used = heddle_matrix_nb(k.x[0]);
+    b->iterations = b->p.iterations;
     for (unsigned i = 0; i < LA_OPERANDS; i++)
         heddle_matrix_destroy(k.x[i]);
     heddle_matrix_destroy(k.t);
@@ -526,6 +528,8 @@ static int print_json(struct la_bench *b)
         heddle_json_key_uint(&j, "tasks", b->bound.ntasks);
     json_number(&j, "residual", b->check && b->info == 0, b->residual);
     heddle_json_key_double(&j, "residual_limit", b->row->limit);
+    if (b->iterations >= 0)
+        heddle_json_key_int(&j, "iterations", b->iterations);
     heddle_json_key_int(&j, "info", b->info);
     return bench_json_end(b->c, &j);
 }
@@ -570,6 +574,8 @@ static void print_text(const struct la_bench *b)
             "the best possible speed\n",
             time_text(cell, b->bound.ns), b->bound.ntasks,
             100 * b->bound.ns / b->bound_run);
+    if (b->iterations >= 0)
+        fprintf(f, "refined   %d times\n", b->iterations);
     if (b->check && b->info == 0)
         fprintf(f, "residual  %.3g, at most %g\n", b->residual, b->row->limit);
     if (b->info != 0)

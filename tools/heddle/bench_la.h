@@ -91,6 +91,7 @@ struct la_problem {
     int *ipiv;
     void *work; /* of the peer */
     size_t work_bytes;
+    int iterations; /* of the latest run that refined; -1: it did not */
     unsigned nthreads;
 };
 
@@ -100,6 +101,7 @@ struct la_call {
     heddle_la *la;
     heddle_matrix *x[LA_OPERANDS];
     heddle_matrix *t; /* of QR */
+    int info;         /* of routines that wait */
 };
 
 struct la_operand {
@@ -155,7 +157,9 @@ double la_check_syrk(const struct la_problem *p);
 double la_check_trsm(const struct la_problem *p);
 double la_check_trtri(const struct la_problem *p);
 double la_check_potri(const struct la_problem *p);
+/* The solution is in operand 1; operand 2: la_check_solve_x. */
 double la_check_solve(const struct la_problem *p);
+double la_check_solve_x(const struct la_problem *p);
 
 /* Solves U x = b, U the upper triangle of the first columns of `a`, b its last
  * column; x gets n doubles, or twice as many. */
@@ -193,6 +197,8 @@ int la_peer_trtri(const struct la_peer *peer, struct la_problem *p);
 int la_peer_potri(const struct la_peer *peer, struct la_problem *p);
 int la_peer_posv(const struct la_peer *peer, struct la_problem *p);
 int la_peer_gesv(const struct la_peer *peer, struct la_problem *p);
+int la_peer_posv_mixed(const struct la_peer *peer, struct la_problem *p);
+int la_peer_gesv_mixed(const struct la_peer *peer, struct la_problem *p);
 
 /* --- cuSOLVER (bench_la_cuda.c) ------------------------------------------------ */
 

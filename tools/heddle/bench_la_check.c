@@ -529,6 +529,11 @@ double la_check_solve(const struct la_problem *p)
     return solve(p, &p->out[1], FULL);
 }
 
+double la_check_solve_x(const struct la_problem *p)
+{
+    return solve(p, &p->out[2], FULL);
+}
+
 /* --- HPL ------------------------------------------------------------------------- */
 
 static const void *last_column(const struct la_array *a)

@@ -144,6 +144,19 @@ typedef void (*orgqr_fn)(const int *, const int *, const int *, void *,
 typedef void (*gels_fn)(const char *, const int *, const int *, const int *,
                         void *, const int *, void *, const int *, void *,
                         const int *, int *, size_t);
+typedef void (*dsgesv_fn)(const int *, const int *, void *, const int *, int *,
+                          void *, const int *, void *, const int *, void *,
+                          void *, int *, int *);
+typedef void (*zcgesv_fn)(const int *, const int *, void *, const int *, int *,
+                          void *, const int *, void *, const int *, void *,
+                          void *, void *, int *, int *);
+typedef void (*dsposv_fn)(const char *, const int *, const int *, void *,
+                          const int *, void *, const int *, void *, const int *,
+                          void *, void *, int *, int *, size_t);
+typedef void (*zcposv_fn)(const char *, const int *, const int *, void *,
+                          const int *, void *, const int *, void *, const int *,
+                          void *, void *, void *, int *, int *, size_t);
+
 static int ld_of(const struct la_array *a)
 {
     return a->m > 0 ? (int)a->m : 1;
@@ -321,6 +334,78 @@ int la_peer_gesv(const struct la_peer *peer, struct la_problem *p)
     if (!routine(peer, p->t, "gesv", &fn))
         return INT_MIN;
     fn(&n, &r, p->out[0].p, &lda, p->ipiv, p->out[1].p, &ldb, &info);
+    return info;
+}
+
+/* Room for both precisions, and for row sums of complex matrices. */
+struct mixed_work {
+    void *full, *half, *sums;
+};
+
+static bool mixed_work(struct la_problem *p, struct mixed_work *w)
+{
+    const size_t bytes = la_elem_bytes(p->t);
+    const size_t full = p->n * (p->nrhs + 1) * bytes;
+    const size_t half = p->n * (p->n + p->nrhs + 1) * bytes / 2;
+    char *all = work_of(p, full + half + p->n * sizeof(double) + 64);
+
+    if (all == NULL)
+        return false;
+    *w = (struct mixed_work){all, all + full, all + full + half};
+    return true;
+}
+
+int la_peer_gesv_mixed(const struct la_peer *peer, struct la_problem *p)
+{
+    const int n = (int)p->n, r = (int)p->nrhs;
+    const int lda = ld_of(&p->out[0]), ldb = ld_of(&p->out[1]);
+    struct mixed_work w;
+    int info = 0;
+
+    if (!mixed_work(p, &w))
+        return INT_MIN;
+    if (p->t == LA_D) {
+        dsgesv_fn fn;
+
+        if (!find(peer, "dsgesv_", &fn))
+            return INT_MIN;
+        fn(&n, &r, p->out[0].p, &lda, p->ipiv, p->out[1].p, &ldb, p->out[2].p,
+           &ldb, w.full, w.half, &p->iterations, &info);
+    } else {
+        zcgesv_fn fn;
+
+        if (!find(peer, "zcgesv_", &fn))
+            return INT_MIN;
+        fn(&n, &r, p->out[0].p, &lda, p->ipiv, p->out[1].p, &ldb, p->out[2].p,
+           &ldb, w.full, w.half, w.sums, &p->iterations, &info);
+    }
+    return info;
+}
+
+int la_peer_posv_mixed(const struct la_peer *peer, struct la_problem *p)
+{
+    const int n = (int)p->n, r = (int)p->nrhs;
+    const int lda = ld_of(&p->out[0]), ldb = ld_of(&p->out[1]);
+    struct mixed_work w;
+    int info = 0;
+
+    if (!mixed_work(p, &w))
+        return INT_MIN;
+    if (p->t == LA_D) {
+        dsposv_fn fn;
+
+        if (!find(peer, "dsposv_", &fn))
+            return INT_MIN;
+        fn("L", &n, &r, p->out[0].p, &lda, p->out[1].p, &ldb, p->out[2].p, &ldb,
+           w.full, w.half, &p->iterations, &info, 1);
+    } else {
+        zcposv_fn fn;
+
+        if (!find(peer, "zcposv_", &fn))
+            return INT_MIN;
+        fn("L", &n, &r, p->out[0].p, &lda, p->out[1].p, &ldb, p->out[2].p, &ldb,
+           w.full, w.half, w.sums, &p->iterations, &info, 1);
+    }
     return info;
 }
 

@@ -166,6 +166,28 @@ static heddle_status ours_gesv(struct la_call *k)
     return heddle_la_gesv(k->la, k->x[0], k->p->ipiv, k->x[1]);
 }
 
+static heddle_status ours_posv_mixed(struct la_call *k)
+{
+    struct heddle_la_refined r = {.size = sizeof(r)};
+    const heddle_status st =
+        heddle_la_posv_mixed(k->la, HEDDLE_LA_REFINE_AUTO, 'L', k->x[0],
+                             k->x[1], k->x[2], &r, &k->info);
+
+    k->p->iterations = r.iterations;
+    return st;
+}
+
+static heddle_status ours_gesv_mixed(struct la_call *k)
+{
+    struct heddle_la_refined r = {.size = sizeof(r)};
+    const heddle_status st =
+        heddle_la_gesv_mixed(k->la, HEDDLE_LA_REFINE_AUTO, k->x[0], k->p->ipiv,
+                             k->x[1], k->x[2], &r, &k->info);
+
+    k->p->iterations = r.iterations;
+    return st;
+}
+
 /* --- the rows ---------------------------------------------------------------------- */
 
 const struct la_row la_rows[] = {
@@ -286,6 +308,31 @@ const struct la_row la_rows[] = {
      .ours = ours_gesv,
      .peer = la_peer_gesv,
      .residual = la_check_solve},
+    {.name = "posv_mixed",
+     .types = "dz",
+     .x = {{'n', 'n', LA_POSITIVE, true},
+           {'n', 'r', LA_RANDOM, false},
+           {'n', 'r', LA_ZERO, true}},
+     .is_square = true,
+     .nrhs = '1',
+     .limit = 60,
+     .flops = flops_posv,
+     .ours = ours_posv_mixed,
+     .peer = la_peer_posv_mixed,
+     .residual = la_check_solve_x},
+    {.name = "gesv_mixed",
+     .types = "dz",
+     .x = {{'n', 'n', LA_RANDOM, true},
+           {'n', 'r', LA_RANDOM, false},
+           {'n', 'r', LA_ZERO, true}},
+     .is_square = true,
+     .nrhs = '1',
+     .has_pivots = true,
+     .limit = 60,
+     .flops = flops_gesv,
+     .ours = ours_gesv_mixed,
+     .peer = la_peer_gesv_mixed,
+     .residual = la_check_solve_x},
     {.name = "gels",
      .types = "sdcz",
      .x = {{'m', 'n', LA_RANDOM, true}, {'m', 'r', LA_RANDOM, true}},

@@ -13,6 +13,7 @@ fi
 # Wrong command lines.
 fails 2 "no type 'x'" bench potrf --type x
 fails 2 "no type 'dd'" bench potrf --type dd
+fails 2 'has no type s' bench gesv_mixed --type s
 fails 2 '--n' bench potrf --n 0
 fails 2 '--nb is' bench potrf --nb 0
 fails 2 '--nb is' bench potrf --nb wide
@@ -66,6 +67,9 @@ for b in $names; do
     t=$1
     shift
     set -- "$@" "$t"
+    case $b in
+    *_mixed) t=d ;;
+    esac
     json 1 bench "$b" --n 65 --type "$t" --nb 16 --rounds 1 --check --workers 2
     holds "$right"
     holds "r[0]['name'] == '$b' and r[0]['type'] == '$t'"

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef HEDDLE_LA_MIXED_H
+#define HEDDLE_LA_MIXED_H
+
+/*
+ * Contract of solves with factors of low precision: the tasks (mixed_tasks.c), and
+ * the two refinements (mixed.c, mixed_gmres.c).
+ *
+ * The low matrix is scale A, a power of two times the matrix. Right-hand sides are
+ * columns in lock step; what is known of one is a struct la_rhs, which tasks write
+ * and the thread of the call reads after it has waited.
+ */
+#include "la/la.h"
+
+struct la_rhs {
+    double b, x, r; /* inf norms: right-hand side, solution, residual */
+    double goal;    /* the residual to reach */
+    double before;  /* the residual one step earlier */
+    double down;    /* a power of two: what is solved in low precision */
+    double up;      /* and what its solution is multiplied by */
+    bool is_done;
+};
+
+struct la_mixed {
+    heddle_la *la;
+    enum heddle_la_type t;
+    char uplo; /* 0: LU */
+    heddle_matrix *a, *b;
+    int *ipiv;
+    double norm, scale; /* of A */
+    size_t nrhs;
+    struct la_owned low;
+    struct la_owned x, r; /* n x nrhs, full precision */
+    struct la_owned d;    /* low precision */
+    struct la_rhs *rhs;
+    int iterations;
+};
+
+/* The precision below. */
+static inline enum heddle_la_type la_low(enum heddle_la_type t)
+{
+    return t == LA_Z ? LA_C : LA_S;
+}
+
+/* These submit. */
+/* The low matrix from A; sums of its rows are added to `sums`, which has as many
+ * parts of m numbers. */
+size_t heddle_la_mixed_parts(const heddle_matrix *a);
+heddle_status heddle_la_mixed_narrow(struct la_mixed *s, double *sums);
+/* y = beta y + alpha A x, alpha and beta 1, 0 or -1. */
+heddle_status heddle_la_mixed_product(struct la_mixed *s, const void *alpha,
+                                      heddle_matrix *x, const void *beta,
+                                      heddle_matrix *y);
+/* d = the solution with the low factors for down[j] * from, then to = up[j] * d, or
+ * that is added; down and up from s->rhs, columns that are done stay. */
+heddle_status heddle_la_mixed_solve(struct la_mixed *s, heddle_matrix *from,
+                                    heddle_matrix *to, bool adds);
+/* r = b - A x. */
+heddle_status heddle_la_mixed_residual(struct la_mixed *s);
+/* Norms of x and r into s->rhs; waits. */
+heddle_status heddle_la_mixed_measure(struct la_mixed *s);
+
+/* Which are done, and how the residuals of the others are scaled. The worst ratio
+ * to the residual before, of those that are not done. */
+double heddle_la_mixed_look(struct la_mixed *s);
+
+/* From the x and r that are there. *is_good_out: all are done. Waits. */
+heddle_status heddle_la_mixed_gmres(struct la_mixed *s, bool *is_good_out);
+
+#endif /* HEDDLE_LA_MIXED_H */
