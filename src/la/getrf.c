@@ -148,13 +148,14 @@ static heddle_status cuda_panel(struct heddle_exec *x)
     const struct getrf_arg *g = heddle_exec_arg(x);
     const enum heddle_la_type t = g->h.t;
     const struct la_block a = la_operand(x, 0);
+    int *info = heddle_exec_ptr(x, 2);
     struct la_gpu gpu;
 
-    if (!g->has_pivots || heddle_exec_noperands(x) < 3)
+    if (!g->has_pivots || info == NULL)
         return HEDDLE_EDECLINED;
     LA_TRY(heddle_gpu_open(&gpu, x, t));
     return heddle_gpu_lu(&gpu, la_part(t, a, g->k0, 0, a.m - g->k0, a.n), g->k0,
-                         heddle_exec_ptr(x, 1), heddle_exec_ptr(x, 2));
+                         heddle_exec_ptr(x, 1), info + g->k);
 }
 
 static heddle_status cuda_update(struct heddle_exec *x)
