@@ -96,7 +96,7 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_wait(heddle_la *la,
  * with a NULL, in memory of the runtime, zero at first, each block column by
  * itself (the tile layout). m and n may be 0. Where a matrix of the program has
  * block columns on a device, the program sees the result after heddle_wait(),
- * heddle_matrix_acquire() or the end of the matrix.
+ * heddle_matrix_get() or the end of the matrix.
  *
  * HEDDLE_EINVAL  a type that is not one of the four, or ld < m
  */

@@ -104,6 +104,7 @@ void heddle_la_destroy(heddle_la *la)
     if (heddle_group_wait(la->group, 0) != HEDDLE_OK)
         (void)0; /* who wants to know has waited */
     heddle_la_gate_drop(la);
+    heddle_event_unref(la->looked);
     heddle_group_unref(la->group);
     heddle_blas_close();
     heddle_free(&heddle_allocator_default, la, sizeof(*la));
@@ -125,6 +126,8 @@ heddle_status heddle_la_wait(heddle_la *la, int *info_out)
                                      : 0;
     la->refused = 0;
     heddle_la_gate_drop(la);
+    heddle_event_unref(la->looked);
+    la->looked = NULL;
     return st;
 }
 
@@ -167,8 +170,11 @@ heddle_status heddle_la_submit(heddle_la *la, const heddle_kernel *kernel,
                                const enum heddle_mode *modes, unsigned n,
                                const void *arg, size_t arg_bytes, int priority)
 {
-    const struct heddle_task_opts o = {
-        .size = sizeof(o), .group = la->group, .devices = la->opts.devices};
+    const struct heddle_task_opts o = {.size = sizeof(o),
+                                       .group = la->group,
+                                       .after = &la->looked,
+                                       .nafter = la->looked != NULL ? 1 : 0,
+                                       .devices = la->opts.devices};
 
     return heddle_submit(
         la->ctx, kernel,
@@ -249,6 +255,7 @@ heddle_status heddle_la_collect(const struct la_head *h, heddle_handle *record,
                                 size_t step, bool breaks)
 {
     const struct collect_arg g = {*h, step, breaks};
+    heddle_event *looked = NULL;
     heddle_status st = HEDDLE_OK;
 
     if (record == NULL)
@@ -260,8 +267,13 @@ heddle_status heddle_la_collect(const struct la_head *h, heddle_handle *record,
                               .arg_bytes = sizeof(g),
                               .opts = &(struct heddle_task_opts){
                                   .size = sizeof(struct heddle_task_opts),
-                                  .group = h->la->group}});
+                                  .group = h->la->group,
+                                  .event_out = breaks ? &looked : NULL}});
     heddle_handle_unref(record);
+    if (looked != NULL) {
+        heddle_event_unref(h->la->looked);
+        h->la->looked = looked;
+    }
     return st;
 }
 

@@ -37,6 +37,8 @@ struct heddle_la {
     unsigned ncores;
     bool has_cuda;
     uint64_t device_bytes; /* the least room on a device */
+    heddle_event *looked;  /* a device may have broken the sequence: later tasks
+                              wait until that is known. NULL: nothing to know */
     uint32_t ncalls;
     int refused; /* -argument of the first call that was refused; 0: none */
     /* Numbers of calls go up, so the smallest key is the first call's smallest
