@@ -29,9 +29,7 @@
  *           illegal; heddle_la_wait() then also gives its number, negative.
  *           What a factorisation finds (a pivot that is not positive, or zero)
  *           is no failure of the runtime: it is info. After a pivot that is not
- *           positive the later calls of the sequence do nothing; those that follow
- *           a factorisation on a device may have begun by then, but not the solve
- *           of posv.
+ *           positive the later calls of the sequence do nothing.
  * Threads:  one thread at a time uses a sequence. Sequences are independent.
  * BLAS:     tasks on cores call the BLAS and LAPACK of the machine, which are
  *           loaded when the first sequence is made: HEDDLE_BLAS_LIBRARY or the

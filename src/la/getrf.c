@@ -308,7 +308,7 @@ static heddle_status submit_all(heddle_la *la, heddle_matrix *a, int *ipiv)
             submit_step(a, &g, pivots != NULL ? pivots->part[k] : NULL, record);
     }
     if (st == HEDDLE_OK)
-        return heddle_la_collect(&g.h, record, a->nb, false, NULL);
+        return heddle_la_collect(&g.h, record, a->nb, false);
     heddle_handle_unref(record);
     return st;
 }

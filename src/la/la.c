@@ -107,6 +107,7 @@ void heddle_la_destroy(heddle_la *la)
         (void)0; /* who wants to know has waited */
     heddle_la_pivots_drop(la);
     heddle_la_gate_drop(la);
+    heddle_event_unref(la->looked);
     heddle_group_unref(la->group);
     heddle_blas_close();
     heddle_free(&heddle_allocator_default, la, sizeof(*la));
@@ -130,6 +131,8 @@ heddle_status heddle_la_wait(heddle_la *la, int *info_out)
     la->ncalls = 0; /* no task has a number any more */
     heddle_la_pivots_drop(la);
     heddle_la_gate_drop(la);
+    heddle_event_unref(la->looked);
+    la->looked = NULL;
     return st;
 }
 
@@ -172,8 +175,11 @@ heddle_status heddle_la_submit(heddle_la *la, const heddle_kernel *kernel,
                                const enum heddle_mode *modes, unsigned n,
                                const void *arg, size_t arg_bytes, int priority)
 {
-    const struct heddle_task_opts o = {
-        .size = sizeof(o), .group = la->group, .devices = la->opts.devices};
+    const struct heddle_task_opts o = {.size = sizeof(o),
+                                       .group = la->group,
+                                       .after = &la->looked,
+                                       .nafter = la->looked != NULL ? 1 : 0,
+                                       .devices = la->opts.devices};
 
     return heddle_submit(
         la->ctx, kernel,
@@ -215,8 +221,6 @@ bool heddle_la_is_broken(const struct la_head *h)
 
 /* --- info from devices -------------------------------------------------------- */
 
-enum { COLLECT_MANY = 200 }; /* block columns of a task */
-
 struct collect_arg {
     struct la_head h;
     size_t step;
@@ -252,47 +256,29 @@ heddle_status heddle_la_record(heddle_la *la, size_t n, heddle_handle **out)
                : HEDDLE_OK;
 }
 
-/* The record, and n block columns that keep later tasks behind this one. */
-static heddle_status collect_before(const struct collect_arg *g,
-                                    heddle_handle *record,
-                                    heddle_handle *const *col, size_t n)
-{
-    const struct heddle_task_opts o = {.size = sizeof(o),
-                                       .group = g->h.la->group};
-    heddle_handle *op[1 + COLLECT_MANY] = {record};
-    enum heddle_mode mode[1 + COLLECT_MANY];
-
-    for (size_t i = 0; i <= n; i++) {
-        mode[i] = HEDDLE_R;
-        if (i > 0)
-            op[i] = col[i - 1];
-    }
-    return heddle_submit(g->h.la->ctx, &kernel_collect,
-                         &(struct heddle_call){.arg = g,
-                                               .arg_bytes = sizeof(*g),
-                                               .noperands = (unsigned)n + 1,
-                                               .operands = op,
-                                               .modes = mode,
-                                               .opts = &o});
-}
-
 heddle_status heddle_la_collect(const struct la_head *h, heddle_handle *record,
-                                size_t step, bool breaks, heddle_matrix *b)
+                                size_t step, bool breaks)
 {
     const struct collect_arg g = {*h, step, breaks};
-    const size_t nt = b != NULL ? b->nt : 0;
+    heddle_event *looked = NULL;
     heddle_status st = HEDDLE_OK;
-    size_t at = 0;
 
     if (record == NULL)
         return HEDDLE_OK;
-    do {
-        const size_t n = la_min(COLLECT_MANY, nt - at);
-
-        st = collect_before(&g, record, nt > 0 ? b->col + at : NULL, n);
-        at += n;
-    } while (at < nt && st == HEDDLE_OK);
+    st = heddle_submit(
+        h->la->ctx, &kernel_collect,
+        &(struct heddle_call){.operand = {record},
+                              .arg = &g,
+                              .arg_bytes = sizeof(g),
+                              .opts = &(struct heddle_task_opts){
+                                  .size = sizeof(struct heddle_task_opts),
+                                  .group = h->la->group,
+                                  .event_out = breaks ? &looked : NULL}});
     heddle_handle_unref(record);
+    if (looked != NULL) {
+        heddle_event_unref(h->la->looked);
+        h->la->looked = looked;
+    }
     return st;
 }
 

@@ -45,6 +45,8 @@ struct heddle_la {
     unsigned ncores;
     bool has_cuda;
     uint64_t device_bytes; /* the least room on a device */
+    heddle_event *looked;  /* a device may have broken the sequence: later tasks
+                              wait until that is known. NULL: nothing to know */
     uint32_t ncalls;
     int refused; /* -argument of the first call that was refused; 0: none */
     /* Numbers of calls go up, so the smallest key is the first call's smallest
@@ -133,11 +135,10 @@ bool heddle_la_is_broken(const struct la_head *h);
 
 /* A record of n numbers of info on devices (NULL without any): the panels' operand;
  * heddle_la_collect() submits the task that looks at it: number i, if it is not 0,
- * means info = i * step + that. Later tasks that write b (NULL: none) come after it.
- * Gives the record back. */
+ * means info = i * step + that. Gives the record back. */
 heddle_status heddle_la_record(heddle_la *la, size_t n, heddle_handle **out);
 heddle_status heddle_la_collect(const struct la_head *h, heddle_handle *record,
-                                size_t step, bool breaks, heddle_matrix *b);
+                                size_t step, bool breaks);
 
 /* For routines that wait. open() waits for the earlier calls and keeps what they
  * have found for shut(); in between heddle_la_wait() tells the routine's own info.
@@ -194,12 +195,6 @@ void heddle_la_pivots_drop(heddle_la *la);
 heddle_status heddle_la_laswp_after(heddle_la *la, heddle_matrix *a,
                                     const int *ipiv, size_t k, bool is_backward,
                                     heddle_matrix *factor);
-
-/* --- potrf.c ------------------------------------------------------------------ */
-
-/* heddle_la_potrf(), all of which has ended before later tasks write b. */
-heddle_status heddle_la_potrf_before(heddle_la *la, char uplo, heddle_matrix *a,
-                                     heddle_matrix *b);
 
 /* --- matrix.c ---------------------------------------------------------------- */
 

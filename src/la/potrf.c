@@ -241,8 +241,7 @@ static heddle_status submit_group(struct potrf_arg *g, heddle_matrix *a,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_la_potrf_before(heddle_la *la, char uplo, heddle_matrix *a,
-                                     heddle_matrix *b)
+heddle_status heddle_la_potrf(heddle_la *la, char uplo, heddle_matrix *a)
 {
     struct potrf_arg g = {.uplo = heddle_la_letter(uplo, "UL")};
     heddle_handle *record = NULL;
@@ -257,12 +256,7 @@ heddle_status heddle_la_potrf_before(heddle_la *la, char uplo, heddle_matrix *a,
     for (size_t j = 0; j < a->nt && st == HEDDLE_OK; j += group)
         st = submit_group(&g, a, j, la_min(a->nt, j + group), record);
     if (st == HEDDLE_OK)
-        return heddle_la_collect(&g.h, record, a->nb, true, b);
+        return heddle_la_collect(&g.h, record, a->nb, true);
     heddle_handle_unref(record);
     return st;
-}
-
-heddle_status heddle_la_potrf(heddle_la *la, char uplo, heddle_matrix *a)
-{
-    return heddle_la_potrf_before(la, uplo, a, NULL);
 }

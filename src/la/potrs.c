@@ -32,6 +32,6 @@ heddle_status heddle_la_posv(heddle_la *la, char uplo, heddle_matrix *a,
     LA_CHECK(la, 1, la != NULL && heddle_la_letter(uplo, "UL") != '\0');
     LA_CHECK(la, 2, a != NULL && a->m == a->n);
     LA_CHECK(la, 3, fits(a, b));
-    LA_TRY(heddle_la_potrf_before(la, uplo, a, b));
+    LA_TRY(heddle_la_potrf(la, uplo, a));
     return heddle_la_potrs(la, uplo, a, b);
 }
