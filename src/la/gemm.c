@@ -330,16 +330,22 @@ static size_t cut_rows(const heddle_la *la, const heddle_matrix *c,
 static heddle_status submit_gemm(const struct la_head *h, struct la_product p)
 {
     size_t group;
-    const size_t parts = cut_rows(h->la, p.c, &group);
+    const size_t parts = cut_rows(h->la, p.c, &group), nt = p.c->nt;
+    const size_t cores = parts == 1 ? la_max(h->la->ncores, 1) : 1;
+    size_t ngroups = (nt + group - 1) / group;
 
+    /* As many for each core, all about as wide. */
+    ngroups = la_min(nt, (ngroups + cores - 1) / cores * cores);
     p.by_rows = parts > 1;
-    for (size_t j = 0; j < p.c->nt; j += group)
+    for (size_t g = 0; g < ngroups; g++)
         for (size_t part = 0; part < parts; part++) {
+            const size_t j = nt * g / ngroups, end = nt * (g + 1) / ngroups;
+
             p.r.j = (struct la_range){la_first(p.c, j),
-                                      la_min(p.c->n, la_first(p.c, j + group))};
+                                      la_min(p.c->n, la_first(p.c, end))};
             p.r.i = (struct la_range){p.c->m * part / parts,
                                       p.c->m * (part + 1) / parts};
-            LA_TRY(heddle_la_submit_product(h, &p, (int)(p.c->nt - j)));
+            LA_TRY(heddle_la_submit_product(h, &p, (int)(nt - j)));
         }
     return HEDDLE_OK;
 }

@@ -717,6 +717,8 @@ static int la_run(struct cli *c, int argc, char **argv)
     b->o.devices = "none";
     b->p.nthreads = 1;
     rc = parse(b, argc, argv);
+    if (b->o.sched == NULL && strcmp(b->o.devices, "none") == 0)
+        b->o.sched = "prio"; /* panels first */
     if (rc == 0) {
         struct heddle_machine_info machine = {.size = sizeof(machine)};
 
@@ -755,7 +757,8 @@ static int la_run(struct cli *c, int argc, char **argv)
     "                   none\n"                                                \
     "  --check          compute the residual, which must be small\n"           \
     "  --workers        threads of either side (default: all cores)\n"         \
-    "  --sched          scheduler, see 'heddle info'\n"                        \
+    "  --sched          scheduler, see 'heddle info' (default on cores: "      \
+    "prio)\n"                                                                  \
     "  --devices        as in HEDDLE_DEVICES: cuda (default none)\n"           \
     "  --device-memory  bytes of a device to use\n"                            \
     "  --resident       the matrices are in the GPU's memory before and "      \

@@ -261,6 +261,8 @@ static int hpl_run(struct cli *c, int argc, char **argv)
 
     h.o.devices = "none";
     rc = hpl_parse(&h, argc, argv);
+    if (h.o.sched == NULL && strcmp(h.o.devices, "none") == 0)
+        h.o.sched = "prio"; /* panels first */
     if (rc == 0)
         rc = hpl_steps(&h);
     if (h.ctx != NULL) {
@@ -287,7 +289,8 @@ const struct heddle_cmd heddle_cmd_hpl = {
         "  --nb             width of block columns, or auto (default)\n"
         "  --type           s, d (default), c or z\n"
         "  --workers        threads that run tasks (default: all cores)\n"
-        "  --sched          scheduler, see 'heddle info'\n"
+        "  --sched          scheduler, see 'heddle info' (default on cores: "
+        "prio)\n"
         "  --devices        as in HEDDLE_DEVICES: cuda (default none)\n"
         "  --device-memory  bytes of a device to use\n"
         "  --log            keep the log of the run in a file\n"
