@@ -24,7 +24,7 @@
 #include "heddle/trace.h"
 
 enum { MAX_N = 1000000, MAX_NB = 65536, CELL = 32 };
-enum { SETTLE_MS = 40 }; /* after it the threads of a BLAS sleep */
+enum { SETTLE_MS = 80 }; /* after it the threads of a BLAS sleep */
 
 enum peer_kind { PEER_LAPACK, PEER_OPENBLAS, PEER_CUSOLVER, PEER_NONE };
 
