@@ -101,10 +101,12 @@ heddle_status heddle_la_create(heddle_ctx *ctx,
 
 void heddle_la_destroy(heddle_la *la)
 {
+    heddle_status st;
+
     if (la == NULL)
         return;
-    if (heddle_group_wait(la->group, 0) != HEDDLE_OK)
-        (void)0; /* who wants to know has waited */
+    st = heddle_group_wait(la->group, 0);
+    (void)st; /* who wants to know has waited */
     heddle_la_pivots_drop(la);
     heddle_la_gate_drop(la);
     heddle_event_unref(la->looked);

@@ -102,7 +102,7 @@ static inline size_t la_width(const heddle_matrix *a, size_t k)
 /* Opens the next call: the head of its arguments. */
 struct la_head heddle_la_begin(heddle_la *la, const heddle_matrix *a);
 
-/* A task on n operands (n <= 255). Urgent tasks have a high priority. */
+/* A task on n operands (n <= 255); modes NULL: the kernel's. */
 heddle_status heddle_la_submit(heddle_la *la, const heddle_kernel *kernel,
                                heddle_handle *const *operands,
                                const enum heddle_mode *modes, unsigned n,
@@ -198,7 +198,7 @@ heddle_status heddle_la_laswp_after(heddle_la *la, heddle_matrix *a,
 
 /* --- matrix.c ---------------------------------------------------------------- */
 
-/* Like `like`, in memory of the runtime: m x n with block columns of width nb. */
+/* m x n in memory of the runtime, with block columns of width nb. */
 heddle_status heddle_la_temporary(heddle_la *la, enum heddle_dtype dtype,
                                   size_t m, size_t n, size_t nb,
                                   heddle_matrix **out);

@@ -6,11 +6,11 @@
  *            run at full speed, and enough of them that all cores have work.
  */
 #include "base/alloc.h"
-#include "la/la.h"
+#include "la/product.h"
 
-/* A task has at most 255 operands; what a device needs at once should be less than
- * it has, and has to be known one by one. */
-enum { LIST_CORE = 120, LIST_DEVICE = 6 };
+/* As LA_LIST, for devices: what a task needs there at once has to fit, and only the
+ * first operands have a layout of their own. */
+enum { LIST_DEVICE = 6 };
 
 static size_t pick_nb(const heddle_la *la, size_t m, size_t n)
 {
@@ -70,7 +70,7 @@ heddle_status heddle_matrix_create_nb(heddle_la *la, enum heddle_dtype dtype,
                                 .n = n,
                                 .nb = nb,
                                 .nt = nt,
-                                .list = la->has_cuda ? LIST_DEVICE : LIST_CORE};
+                                .list = la->has_cuda ? LIST_DEVICE : LA_LIST};
     st = make_columns(la, x, a, ld);
     if (st != HEDDLE_OK) {
         heddle_matrix_destroy(x);
