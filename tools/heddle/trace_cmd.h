@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef HEDDLE_TOOLS_TRACE_CMD_H
+#define HEDDLE_TOOLS_TRACE_CMD_H
+
+/*
+ * What the verbs of `heddle trace` share.
+ *
+ * A verb is one file trace_<name>.c that defines heddle_trace_verb_<name>, a
+ * struct heddle_cmd, and one line in trace.def. Its run() gets the verb as
+ * argv[0].
+ *
+ * Threads  the main thread.
+ */
+#include <stdint.h>
+#include <stdio.h>
+
+#include "cmd.h"
+#include "heddle/trace.h"
+
+/* Opens the log that is args->operand[0], which must be there. Returns 0, or
+ * the exit status after a sentence; `verb` is named in it. */
+int trace_open(struct cli *c, const char *verb, const struct cli_args *args,
+               heddle_log **log_out);
+/* Says on c->err what the log lacks, if it is not whole. */
+void trace_warn_partial(struct cli *c, const char *path, const heddle_log *log);
+/* Exit status of a status, after a sentence unless it is HEDDLE_OK. */
+int trace_end(struct cli *c, heddle_status st);
+
+/* Refuses `file` as output: it is the log, or "-". 0, or the exit status. */
+int trace_check_output(struct cli *c, const char *verb, const char *log,
+                       const char *file);
+
+enum { TRACE_CELL = 32 }; /* bytes of one cell of a table */
+
+const char *trace_lane_kind(uint32_t kind);
+const char *trace_text_ns(char buf[TRACE_CELL], int64_t ns);
+const char *trace_text_percent(char buf[TRACE_CELL], double share);
+/* Padded to `width`; nothing in a name reaches the terminal as a command. */
+void trace_put_name(FILE *f, const char *s, int width);
+/* 0 when the whole is not positive. */
+double trace_ratio(int64_t part, double whole);
+
+#endif /* HEDDLE_TOOLS_TRACE_CMD_H */

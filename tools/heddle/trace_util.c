@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the verbs of `heddle trace` share: opening a log, sentences, cells.
+ */
+#include "trace_cmd.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/text.h"
+
+int trace_open(struct cli *c, const char *verb, const struct cli_args *args,
+               heddle_log **log_out)
+{
+    char why[512] = "";
+    const struct heddle_log_opts o = {
+        .size = sizeof(o), .why = why, .why_bytes = sizeof(why)};
+    heddle_status st;
+
+    if (args->n < 1)
+        return cli_error(c, "trace %s needs the file of a log", verb);
+    st = heddle_log_open(args->operand[0], &o, log_out);
+    if (st == HEDDLE_ENOENT || st == HEDDLE_EIO)
+        return cli_fail(c, "%s", why); /* it names the file */
+    if (st != HEDDLE_OK)
+        return cli_fail(c, "%s: %s", args->operand[0],
+                        why[0] != '\0' ? why : heddle_status_text(st));
+    return 0;
+}
+
+void trace_warn_partial(struct cli *c, const char *path, const heddle_log *log)
+{
+    if (heddle_log_get_partial(log)[0] != '\0')
+        fprintf(c->err, "heddle: %s: %s\n", path, heddle_log_get_partial(log));
+}
+
+int trace_end(struct cli *c, heddle_status st)
+{
+    if (st == HEDDLE_OK)
+        return 0;
+    return st == HEDDLE_EIO ? cli_output_failed(c, st)
+                            : cli_fail(c, "%s", heddle_status_text(st));
+}
+
+/* Two names of one file? Then writing the one would destroy the other. */
+static bool is_same_file(const char *a, const char *b)
+{
+    struct stat sa, sb;
+
+    return stat(a, &sa) == 0 && stat(b, &sb) == 0 && sa.st_dev == sb.st_dev &&
+           sa.st_ino == sb.st_ino;
+}
+
+int trace_check_output(struct cli *c, const char *verb, const char *log,
+                       const char *file)
+{
+    if (strcmp(file, "-") == 0)
+        return cli_error(c,
+                         "trace %s writes a file: give -o a name, or "
+                         "/dev/stdout",
+                         verb);
+    if (is_same_file(log, file))
+        return cli_error(c, "'%s' is the log itself and would be overwritten",
+                         file);
+    return 0;
+}
+
+const char *trace_lane_kind(uint32_t kind)
+{
+    switch (kind) {
+    case HEDDLE_LOG_WORKER: return "worker";
+    case HEDDLE_LOG_SUBMITTER: return "submitter";
+    case HEDDLE_LOG_DEVICE: return "device";
+    case HEDDLE_LOG_LINK: return "link";
+    }
+    return "other";
+}
+
+const char *trace_text_ns(char buf[TRACE_CELL], int64_t ns)
+{
+    struct heddle_text t;
+
+    heddle_text_init(&t, buf, TRACE_CELL);
+    heddle_text_ns(&t, ns > 0 ? (uint64_t)ns : 0);
+    return buf;
+}
+
+const char *trace_text_percent(char buf[TRACE_CELL], double share)
+{
+    struct heddle_text t;
+
+    heddle_text_init(&t, buf, TRACE_CELL);
+    heddle_text_fixed(&t, 100.0 * share, 1);
+    heddle_text_str(&t, " %");
+    return buf;
+}
+
+void trace_put_name(FILE *f, const char *s, int width)
+{
+    for (; *s != '\0'; s++, width--)
+        fputc((unsigned char)*s < 0x20 || *s == 0x7f ? '?' : *s, f);
+    for (; width > 0; width--)
+        fputc(' ', f);
+}
+
+double trace_ratio(int64_t part, double whole)
+{
+    return whole > 0.0 ? (double)part / whole : 0.0;
+}
