@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef HEDDLE_EXPLAIN_H
+#define HEDDLE_EXPLAIN_H
+
+/*
+ * heddle/explain.h - why a run took as long as it did, from its log.
+ *
+ * heddle_explain_create() cuts the time of every worker into pieces, each with
+ * a cause, so that the pieces of a worker are the whole makespan, exactly; and
+ * it follows the run backwards from its last task, so that the steps of that
+ * chain are the whole makespan too. docs/design/explain.md has the rules.
+ *
+ * Threads:  pure functions of a log, which never changes; any thread.
+ * Errors:   functions return heddle_status; on failure nothing was created.
+ * Times:    as in heddle/trace.h: int64_t nanoseconds since the log began.
+ */
+#include <stddef.h>
+#include <stdint.h>
+
+#include "heddle/alloc.h"
+#include "heddle/status.h"
+#include "heddle/trace.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a worker did, or waited for. The first match counts. */
+enum heddle_explain_cause {
+    HEDDLE_CAUSE_WORK = 0, /* in a task that ended well */
+    HEDDLE_CAUSE_WASTE,    /* in an execution that failed or had to be repeated */
+    HEDDLE_CAUSE_DATA,     /* operands of its next task were on their way */
+    HEDDLE_CAUSE_MEMORY,   /* its next task waited for room */
+    HEDDLE_CAUSE_OVERHEAD, /* in the runtime */
+    HEDDLE_CAUSE_START,    /* no task of the run had begun yet */
+    HEDDLE_CAUSE_END,      /* no task of the run was left to begin */
+    HEDDLE_CAUSE_SCHED,    /* a task that it could run was ready */
+    HEDDLE_CAUSE_SUBMIT,   /* what could have run was not submitted yet */
+    HEDDLE_CAUSE_DEPS,     /* no ready task: all waited for others */
+    HEDDLE_CAUSE_UNKNOWN,  /* the log has not enough to tell (level 0) */
+    HEDDLE_NCAUSES
+};
+
+/* "work", "waste", "data", ...; and a sentence for people. "?" otherwise. */
+HEDDLE_API const char *heddle_explain_cause_name(unsigned cause);
+HEDDLE_API const char *heddle_explain_cause_text(unsigned cause);
+
+/* A piece of a worker's time that is not WORK or WASTE. */
+struct heddle_explain_gap {
+    int64_t start_ns;
+    int64_t end_ns;
+    uint32_t lane;
+    uint8_t cause; /* enum heddle_explain_cause */
+};
+
+/* ns[] of a worker sums to the makespan; of other lanes it is zero. */
+struct heddle_explain_lane {
+    uint8_t is_worker; /* WORKER or DEVICE, or it ran a task */
+    int64_t ns[HEDDLE_NCAUSES];
+};
+
+/* Why the chain of blame stood at a task. */
+enum heddle_explain_blame {
+    HEDDLE_BLAME_EXEC = 0, /* the task ran */
+    HEDDLE_BLAME_TRANSFER, /* its data were on their way */
+    HEDDLE_BLAME_QUEUE,    /* it waited behind another task of that worker */
+    HEDDLE_BLAME_SUBMIT,   /* it was not submitted yet */
+    HEDDLE_BLAME_OVERHEAD, /* the rest: waking, scheduling, noticing */
+    HEDDLE_NBLAMES
+};
+
+HEDDLE_API const char *heddle_explain_blame_name(unsigned blame);
+
+/* Pieces in order of time; together they are the makespan. */
+struct heddle_explain_step {
+    int64_t start_ns;
+    int64_t end_ns;
+    size_t task;   /* index in the log's tasks[]; SIZE_MAX: before the first */
+    uint8_t blame; /* enum heddle_explain_blame */
+};
+
+struct heddle_explain {
+    size_t size; /* the size the library knows */
+
+    int64_t first_ns; /* first submission or start, as in a log's summary */
+    int64_t last_ns;
+    int64_t makespan_ns;
+    uint64_t nworkers;
+    int64_t total_ns[HEDDLE_NCAUSES]; /* sums to nworkers * makespan_ns */
+
+    const struct heddle_explain_lane *lanes; /* one per lane of the log */
+    size_t nlanes;
+    const struct heddle_explain_gap *gaps; /* by lane, then by start */
+    size_t ngaps;
+
+    const struct heddle_explain_step *steps; /* the chain of blame */
+    size_t nsteps;
+    int64_t blame_ns[HEDDLE_NBLAMES]; /* sums to makespan_ns */
+
+    /* Longest chain of dependencies with the measured durations: indices in
+     * the log's tasks[], first to last. */
+    const size_t *path;
+    size_t npath;
+    int64_t path_ns;
+
+    /* Of each entry of the log's tasks[]: why it did not start when it was
+     * ready (DATA, MEMORY, SCHED for "behind others", OVERHEAD), or UNKNOWN. */
+    const uint8_t *wait;
+    size_t ntasks;
+};
+
+/* `a` may be NULL. HEDDLE_EINVAL, HEDDLE_ENOMEM. */
+HEDDLE_API HEDDLE_MUST_USE heddle_status
+heddle_explain_create(const heddle_log *log, const struct heddle_allocator *a,
+                      struct heddle_explain **out);
+/* NULL is fine. The allocator must still be there. */
+HEDDLE_API void heddle_explain_destroy(struct heddle_explain *x);
+
+/* Something that changes over time. */
+enum heddle_explain_curve_kind {
+    HEDDLE_CURVE_RUNNING = 0, /* tasks that run */
+    HEDDLE_CURVE_READY,       /* ready, not started */
+    HEDDLE_CURVE_SUBMITTED,   /* submitted, not ended */
+    HEDDLE_CURVE_MEMORY,      /* bytes in use on memory node `which` (index) */
+    HEDDLE_CURVE_POWER,       /* watts of domain `which` */
+    HEDDLE_CURVE_LINK,        /* bytes per second; `which` = source node index +
+                                 256 * destination node index */
+    HEDDLE_NCURVES
+};
+
+/* value[i] holds from t_ns[i] to t_ns[i + 1], the last one to the end. */
+struct heddle_explain_curve {
+    size_t n; /* 0: the log knows nothing of it */
+    const int64_t *t_ns;
+    const double *value;
+    double max;
+};
+
+/* HEDDLE_EINVAL, HEDDLE_ENOMEM. */
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_explain_curve_create(
+    const heddle_log *log, enum heddle_explain_curve_kind kind, uint32_t which,
+    const struct heddle_allocator *a, struct heddle_explain_curve **out);
+/* NULL is fine. */
+HEDDLE_API void heddle_explain_curve_destroy(struct heddle_explain_curve *c);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* HEDDLE_EXPLAIN_H */
