@@ -38,6 +38,7 @@ enum {
     DEV_AHEAD_NS = 250000, /* of work that a worker has at most, then */
     DEV_UNKNOWN_NS = 100000, /* what a task of unknown length counts there */
     DEV_LOOKS = 4,      /* steps that launch, between looks at the devices */
+    AHEAD_LOOKS = 16,   /* launched tasks that one of these looks at */
     DEV_SPARE_FROM = 4, /* cores from which on the driver thread has its own */
     AHEAD_PREDS = 8,
     DEV_NOTES = 16, /* for the scheduler, at most, before it gets them */
@@ -154,6 +155,7 @@ struct ahead {
     unsigned nspare;
     /* the driver's */
     struct dev_task *flying, *flying_last;          /* launched, oldest first */
+    struct dev_task *look;                          /* of these, at next */
     struct dev_task *freed;                         /* held no more */
     struct heddle_sched_task *direct, *direct_last; /* to begin at once */
 };
@@ -414,8 +416,8 @@ bool heddle_ahead_pop(struct heddle_devs *d, struct heddle_sched_task *t,
 /* The scheduler does not have it any more: true: it was ahead, and is pushed when
  * it is ready. */
 bool heddle_ahead_aside(struct heddle_devs *d, struct heddle_sched_task *t);
-/* Driver. Finds what may go ahead. */
-bool heddle_ahead_step(struct heddle_devs *d);
+/* Driver. Finds what may go ahead; a busy one not all at once. */
+bool heddle_ahead_step(struct heddle_devs *d, bool is_busy);
 /* Driver. Begins what needs no scheduler. */
 bool heddle_ahead_begin_direct(struct heddle_devs *d);
 /* The task begins on a device; do its predecessors still run; the worker whose stream it shall use; makes that wait for its predecessors. */

@@ -127,7 +127,7 @@ static bool dev_progress(struct heddle_devs *d)
  * of the time it has enough to do. */
 static bool dev_do_real(struct heddle_devs *d)
 {
-    bool did = heddle_mem_pump(d->mem);
+    bool did = heddle_mem_pump(d->mem), is_busy;
 
     if (HEDDLE_UNLIKELY(heddle_load_acq(&d->has_strays) != 0))
         heddle_dev_find_strays(d);
@@ -135,8 +135,9 @@ static bool dev_do_real(struct heddle_devs *d)
     did = dev_fill_workers(d) || did;
     if (did && ++d->nsteps % DEV_LOOKS != 0)
         return true;
+    is_busy = did;
     did = dev_progress(d) || did;
-    return heddle_ahead_step(d) || did;
+    return heddle_ahead_step(d, is_busy) || did;
 }
 
 static bool dev_step_real(struct heddle_devs *d)
