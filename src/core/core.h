@@ -248,6 +248,7 @@ struct worker {
     struct heddle_thread thread;
     bool has_thread;
     bool is_spinning;
+    uint8_t shown;   /* the state in its lane, while it spins */
     bool was_woken;  /* and has found no task since */
     bool has_pushed; /* since somebody looked: its own queue is not empty */
 
@@ -500,6 +501,10 @@ static inline void heddle_ready(heddle_ctx *ctx, struct heddle_sched_task *t,
     else
         ctx->sched->push(ctx->sched_self, t, pusher);
 }
+/* What an idle core waits for: data, memory, or nothing known (SPIN). */
+enum heddle_log_state_kind heddle_dev_idle_state(const heddle_ctx *ctx);
+/* What the fastest device is expected to take, in ns; 0: unknown. */
+float heddle_dev_predict(heddle_ctx *ctx, struct heddle_cell *c);
 /* Is there anything that a core may run? Only asked when there are devices. */
 bool heddle_dev_wants_cores(const heddle_ctx *ctx);
 /* Tasks were given to the scheduler: a core that sleeps may look for them. */

@@ -6,10 +6,13 @@
  *            half-built context is destroyed by the same function.
  * Threads    create and destroy run alone; the rest from any thread.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/dev.h"
+#include "heddle/version.h"
 
 enum {
     MAX_WORKERS = 4096,
@@ -65,6 +68,32 @@ static heddle_status ctx_refuse(const struct heddle_ctx_opts *o,
     return st;
 }
 
+/* What a reader of the log may want to know about the run. */
+static void ctx_define(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
+{
+    struct heddle_trace *tr = ctx->trace;
+    const bool is_virtual = heddle_dev_is_virtual(ctx);
+    char text[128] = "";
+
+    heddle_trace_define_info(tr, "heddle", heddle_version());
+    heddle_trace_define_info(tr, "program", program_invocation_short_name);
+    if (gethostname(text, sizeof(text) - 1) == 0)
+        heddle_trace_define_info(tr, "host", text);
+    heddle_trace_define_info(tr, "time", is_virtual ? "virtual" : "real");
+    if (is_virtual)
+        heddle_trace_define_info(tr, "machine", o->machine);
+    heddle_trace_define_info(tr, "scheduler", ctx->sched->name);
+    heddle_trace_define_info(tr, "cpu", ctx->topo->model);
+    snprintf(text, sizeof(text), "%u",
+             ctx->dev != NULL ? ctx->dev->nsched : ctx->nworkers);
+    heddle_trace_define_info(tr, "workers", text);
+    if (ctx->dev != NULL)
+        return; /* the rest: heddle_dev_log_define() */
+    snprintf(text, sizeof(text), "%u cpu %s", ctx->nworkers, ctx->device);
+    heddle_trace_define_info(tr, "class cpu", text);
+    heddle_trace_define_node(tr, 0, HEDDLE_MEM_HOST, "host", ctx->reg.budget);
+}
+
 static heddle_status ctx_start_trace(heddle_ctx *ctx,
                                      const struct heddle_ctx_opts *o)
 {
@@ -73,7 +102,8 @@ static heddle_status ctx_start_trace(heddle_ctx *ctx,
         .alloc = &ctx->alloc,
         .clock = &ctx->clock,
         .level = o->log == HEDDLE_OFF ? HEDDLE_LOG_OFF : o->log_level,
-        .nlanes = ctx->nworkers + 3 + (ctx->dev != NULL ? ctx->dev->nsched : 0),
+        .nlanes =
+            ctx->nworkers + 3 + (ctx->dev != NULL ? ctx->dev->nsched + 1 : 0),
         .path = o->log_path,
         .why = why,
         .why_bytes = sizeof(why),
@@ -82,8 +112,7 @@ static heddle_status ctx_start_trace(heddle_ctx *ctx,
 
     if (st != HEDDLE_OK)
         return ctx_refuse(o, st, why);
-    heddle_trace_define_info(ctx->trace, "scheduler", ctx->sched->name);
-    heddle_trace_define_info(ctx->trace, "cpu", ctx->topo->model);
+    ctx_define(ctx, o);
     return HEDDLE_OK;
 }
 

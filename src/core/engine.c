@@ -208,8 +208,22 @@ static void engine_spin_begin(struct worker *w)
     heddle_returns_flush(&w->returns);
     heddle_add_acqrel(&ctx->park.nspinning, 1u);
     heddle_ctx_signal(ctx); /* perhaps this was the last task */
-    if (heddle_trace_is_on(w->lane, HEDDLE_TRACE_STATE))
-        heddle_trace_state(w->lane, HEDDLE_LOG_SPIN, heddle_ticks(), 0);
+    w->shown = HEDDLE_LOG_IDLE;
+}
+
+/* What it looks for, or waits for, when that has changed. */
+static void engine_show(struct worker *w)
+{
+    enum heddle_log_state_kind state = HEDDLE_LOG_SPIN;
+
+    if (!heddle_trace_is_on(w->lane, HEDDLE_TRACE_STATE))
+        return;
+    if (w->ctx->dev != NULL)
+        state = heddle_dev_idle_state(w->ctx);
+    if (w->shown == (uint8_t)state)
+        return;
+    w->shown = (uint8_t)state;
+    heddle_trace_state(w->lane, state, heddle_ticks(), 0);
 }
 
 /* `found`: because there is a task. The last spinner then calls another, for
@@ -249,6 +263,7 @@ static struct heddle_sched_task *engine_spin(struct worker *w, uint64_t *since)
     struct heddle_sched_task *t;
 
     engine_spin_begin(w);
+    engine_show(w);
     if (*since == 0)
         *since = now;
     for (unsigned i = 0; i < 8; i++) {
@@ -260,6 +275,15 @@ static struct heddle_sched_task *engine_spin(struct worker *w, uint64_t *since)
             return NULL;
     }
     return NULL;
+}
+
+/* DATA or MEMORY: tasks of the cores wait for that. */
+static uint32_t engine_sleeps_for(const heddle_ctx *ctx)
+{
+    const enum heddle_log_state_kind s =
+        ctx->dev == NULL ? HEDDLE_LOG_SPIN : heddle_dev_idle_state(ctx);
+
+    return s == HEDDLE_LOG_SPIN ? 0 : (uint32_t)s;
 }
 
 /* Goes to sleep unless a task, a gang or the condition turns up. */
@@ -280,12 +304,14 @@ static struct heddle_sched_task *engine_park(struct worker *w, stop_fn stop,
     }
     counter_add(&w->parks, 1);
     if (heddle_trace_is_on(w->lane, HEDDLE_TRACE_BLOCK))
-        heddle_trace_state(w->lane, HEDDLE_LOG_SLEEP, heddle_ticks(), 0);
+        heddle_trace_state(w->lane, HEDDLE_LOG_SLEEP, heddle_ticks(),
+                           engine_sleeps_for(ctx));
     heddle_park_commit(&ctx->park, w->id, timeout_ns);
     if (heddle_trace_is_on(w->lane, HEDDLE_TRACE_BLOCK))
         heddle_trace_state(w->lane, HEDDLE_LOG_WAKE, heddle_ticks(), 0);
     w->was_woken = true;
     engine_spin_begin(w); /* if it finds work, it calls the next */
+    engine_show(w);
     return NULL;
 }
 
