@@ -148,6 +148,7 @@ static void ctx_init_submitter(heddle_ctx *ctx, struct submitter *s, int pusher,
 static heddle_status ctx_init_workers(heddle_ctx *ctx, const int *cpu)
 {
     const unsigned n = ctx->nworkers;
+    const bool is_virtual = heddle_dev_is_virtual(ctx);
 
     for (unsigned i = 0; i < ctx->nall; i++) {
         struct worker *w = &ctx->worker[i];
@@ -162,12 +163,15 @@ static heddle_status ctx_init_workers(heddle_ctx *ctx, const int *cpu)
         w->lane = heddle_trace_get_lane(ctx->trace, lane);
         ctx_init_submitter(ctx, &w->sub, w->pusher, i, lane);
         HEDDLE_TRY(heddle_returns_init(&w->returns, &ctx->pool, n + 3));
-        if (is_slot)
+        if (is_slot && is_virtual) /* its workers have lanes of their own */
+            snprintf(name, sizeof(name), "program");
+        else if (is_slot)
             snprintf(name, sizeof(name), "worker %u", i);
         else
             snprintf(name, sizeof(name), i == n ? "outside" : "driver");
         heddle_trace_define_lane(ctx->trace, lane,
-                                 is_slot ? HEDDLE_LOG_WORKER : HEDDLE_LOG_OTHER,
+                                 is_slot && !is_virtual ? HEDDLE_LOG_WORKER
+                                                        : HEDDLE_LOG_OTHER,
                                  name, w->cpu, 0);
     }
     ctx->foreign = &ctx->worker[n];

@@ -458,6 +458,7 @@ static heddle_status dev_start_workers(struct heddle_devs *d)
                 (struct dev_worker){.id = cls->first + i,
                                     .cls = c,
                                     .stream = i,
+                                    .shown = UINT8_MAX, /* nothing yet */
                                     .lane = heddle_trace_get_lane(
                                         ctx->trace, heddle_dev_lane(ctx, n))};
             n++;
