@@ -628,6 +628,11 @@ struct submission {
     struct heddle_sched_task *ready;
 };
 
+/* At level 1 and above the log has the graph: the task, its accesses and the m
+ * candidates in its slab. */
+void heddle_submit_trace(heddle_ctx *ctx, struct submission *s,
+                         struct heddle_cell *c, const struct heddle_access *acc,
+                         unsigned nops, uint32_t m);
 /* The submitter is the caller's: the lock is held, or it is the worker's. */
 heddle_status heddle_submit_one(heddle_ctx *ctx, struct submission *s);
 /* A further cell for the seldom used part; NULL: no memory. */

@@ -119,9 +119,9 @@ void heddle_dev_log_moved(struct heddle_devs *d,
         begin = end;
     asked = heddle_clock_to_ticks(&d->clock, asked);
     begin = heddle_clock_to_ticks(&d->clock, begin);
-    e.t = heddle_clock_to_ticks(&d->clock, end);
+    e.t = asked;
     e.y = begin - asked;
-    e.z = e.t - begin;
+    e.z = heddle_clock_to_ticks(&d->clock, end) - begin;
     heddle_trace_event(lane, HEDDLE_TRACE_DATA, kind[move->why], &e);
 }
 

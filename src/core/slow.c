@@ -195,6 +195,9 @@ float heddle_slow_predict(heddle_ctx *ctx, struct heddle_cell *c)
 
     if (ctx->dev != NULL)
         return heddle_dev_predict(ctx, c);
+    if (ctx->perf == NULL ||
+        (c->kinfo->kernel->cost == NULL && !ctx->has_models))
+        return 0;
     heddle_slow_exec(ctx->foreign, c, ext, &x);
     model = slow_model(&x, ext != NULL && ext->variant != 0 ? ext->variant - 1u
                                                             : 0);
