@@ -128,8 +128,8 @@ void heddle_dev_log_moved(struct heddle_devs *d,
 void heddle_dev_log_used(struct heddle_devs *d, unsigned node, bool is_less,
                          uint64_t used, uint32_t unit, uint64_t task)
 {
-    if (!heddle_trace_is_on(d->memory_lane, HEDDLE_TRACE_DATA) ||
-        heddle_load_acq(&d->is_stopped) != 0)
+    if (heddle_load_acq(&d->is_stopped) != 0 || /* the lane is gone, too */
+        !heddle_trace_is_on(d->memory_lane, HEDDLE_TRACE_DATA))
         return;
     heddle_trace_event(d->memory_lane, HEDDLE_TRACE_DATA,
                        is_less ? HEDDLE_LOG_MEM_FREE : HEDDLE_LOG_MEM_ALLOC,
