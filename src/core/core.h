@@ -287,6 +287,7 @@ struct heddle_ctx {
     bool is_window_hard;
     struct heddle_clock clock;
     struct heddle_trace *trace;
+    struct heddle_trace_lane *memory_lane; /* reg.lock is held */
     heddle_perf *perf;
     struct heddle_topo *topo;
     unsigned *steal_order;

@@ -68,6 +68,33 @@ static heddle_status ctx_refuse(const struct heddle_ctx_opts *o,
     return st;
 }
 
+/* Memory that the runtime allocated for data on the host. reg.lock is held. */
+static void ctx_memory_changed(void *owner, const heddle_handle *root,
+                               bool is_less)
+{
+    heddle_ctx *ctx = owner;
+
+    if (!heddle_trace_is_on(ctx->memory_lane, HEDDLE_TRACE_DATA))
+        return;
+    heddle_trace_event(
+        ctx->memory_lane, HEDDLE_TRACE_DATA,
+        is_less ? HEDDLE_LOG_MEM_FREE : HEDDLE_LOG_MEM_ALLOC,
+        &(struct heddle_trace_event){.t = heddle_ctx_ticks(ctx),
+                                     .x = heddle_load_rlx(&ctx->reg.used),
+                                     .c = root->id});
+}
+
+/* From now on, or (NULL) not any more: the log ends. */
+static void ctx_watch_memory(heddle_ctx *ctx,
+                             void (*changed)(void *owner,
+                                             const heddle_handle *root,
+                                             bool is_less))
+{
+    heddle_mutex_lock(&ctx->reg.lock);
+    ctx->reg.changed = changed;
+    heddle_mutex_unlock(&ctx->reg.lock);
+}
+
 /* What a reader of the log may want to know about the run. */
 static void ctx_define(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
 {
@@ -102,8 +129,8 @@ static heddle_status ctx_start_trace(heddle_ctx *ctx,
         .alloc = &ctx->alloc,
         .clock = &ctx->clock,
         .level = o->log == HEDDLE_OFF ? HEDDLE_LOG_OFF : o->log_level,
-        .nlanes =
-            ctx->nworkers + 3 + (ctx->dev != NULL ? ctx->dev->nsched + 1 : 0),
+        .nlanes = ctx->nworkers + 4 +
+                  (ctx->dev != NULL ? heddle_dev_log_lanes(ctx->dev) : 0),
         .path = o->log_path,
         .why = why,
         .why_bytes = sizeof(why),
@@ -113,6 +140,11 @@ static heddle_status ctx_start_trace(heddle_ctx *ctx,
     if (st != HEDDLE_OK)
         return ctx_refuse(o, st, why);
     ctx_define(ctx, o);
+    ctx->memory_lane = heddle_trace_get_lane(ctx->trace, ctx->nworkers + 3);
+    heddle_trace_define_lane(ctx->trace, ctx->nworkers + 3, HEDDLE_LOG_OTHER,
+                             "memory", -1, 0);
+    if (ctx->dev == NULL || ctx->dev->disk_node < 0) /* else mem says so */
+        ctx_watch_memory(ctx, ctx_memory_changed);
     return HEDDLE_OK;
 }
 
@@ -513,6 +545,7 @@ static void ctx_free(heddle_ctx *ctx)
 
     if (ctx->worker != NULL)
         ctx_stop(ctx);
+    ctx_watch_memory(ctx, NULL); /* a context that was never whole */
     heddle_objects_orphan(ctx);
     heddle_grants_drop(ctx);
     ctx_bury(ctx);
@@ -574,6 +607,7 @@ heddle_status heddle_ctx_destroy(heddle_ctx *ctx)
         heddle_thread_yield();
     st = ctx_take_failure(ctx);
     ctx_stop(ctx);
+    ctx_watch_memory(ctx, NULL);
     log = heddle_trace_close(ctx->trace, NULL, 0);
     ctx->trace = NULL;
     ctx_free(ctx);

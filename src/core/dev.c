@@ -465,8 +465,6 @@ static heddle_status dev_start_workers(struct heddle_devs *d)
         }
     }
     d->nworkers = n;
-    d->memory_lane =
-        heddle_trace_get_lane(ctx->trace, heddle_dev_lane(ctx, d->nsched));
     return HEDDLE_OK;
 }
 

@@ -285,8 +285,7 @@ struct heddle_devs {
         notes; /* task -> classes it is barred from << 8 | tries */
     _Atomic uint32_t nnotes;
 
-    _Atomic uint32_t is_stopped;           /* the log is closed */
-    struct heddle_trace_lane *memory_lane; /* the mem module's lock is held */
+    _Atomic uint32_t is_stopped; /* the log is closed */
     _Atomic uint32_t core_room,
         core_data; /* tasks of cores that wait for such */
     struct heddle_thread thread;
@@ -477,11 +476,13 @@ void heddle_cost_catch_up(struct worker *w);
 
 /* --- dev_log.c ----------------------------------------------------------------- */
 
-/* The lane of a worker of a device; that of memory comes after the last. */
+/* The lane of a worker of a device. */
 static inline uint32_t heddle_dev_lane(const heddle_ctx *ctx, unsigned worker)
 {
-    return ctx->nworkers + 3 + worker;
+    return ctx->nworkers + 4 + worker; /* after those of ctx.c */
 }
+/* How many lanes it needs: nworkers, which is not known at first. */
+uint32_t heddle_dev_log_lanes(const struct heddle_devs *d);
 void heddle_dev_log_define(struct heddle_devs *d);
 /* What is known about links now. */
 void heddle_dev_log_links(struct heddle_devs *d);

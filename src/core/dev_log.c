@@ -8,14 +8,25 @@
  *            workers: then everything that could be done at that moment is done.
  * Invariants (1) a dev_task is counted in nroom, ndata or nlate of the worker whose
  *                stream it will use, or in none of them, as dt->wait says
- *            (2) memory events are written under the lock of the mem module, so
- *                that one lane has those of all threads
+ *            (2) memory events are written under the lock of the registry, which
+ *                that of mem is taken under, so that one lane has those of all
+ *                threads
  * Threads    the driver, but where a function says otherwise.
  */
 #include <math.h>
 #include <stdio.h>
 
 #include "core/dev.h"
+
+uint32_t heddle_dev_log_lanes(const struct heddle_devs *d)
+{
+    uint32_t n = 0;
+
+    for (unsigned i = 0; i < d->ncls; i++)
+        if (d->cls[i].dev != NULL)
+            n += d->cls[i].nworkers;
+    return n;
+}
 
 /* --- definitions ------------------------------------------------------------------ */
 
@@ -76,8 +87,6 @@ void heddle_dev_log_define(struct heddle_devs *d)
                                                            : HEDDLE_LOG_DEVICE,
                                  name, -1, c->node);
     }
-    heddle_trace_define_lane(ctx->trace, heddle_dev_lane(ctx, d->nsched),
-                             HEDDLE_LOG_OTHER, "memory", -1, 0);
     for (unsigned i = 0; i < d->ncls; i++) {
         snprintf(name, sizeof(name), "class %s", d->cls[i].name);
         snprintf(value, sizeof(value), "%u %s %s", d->cls[i].nworkers,
@@ -129,9 +138,9 @@ void heddle_dev_log_used(struct heddle_devs *d, unsigned node, bool is_less,
                          uint64_t used, uint32_t unit, uint64_t task)
 {
     if (heddle_load_acq(&d->is_stopped) != 0 || /* the lane is gone, too */
-        !heddle_trace_is_on(d->memory_lane, HEDDLE_TRACE_DATA))
+        !heddle_trace_is_on(d->ctx->memory_lane, HEDDLE_TRACE_DATA))
         return;
-    heddle_trace_event(d->memory_lane, HEDDLE_TRACE_DATA,
+    heddle_trace_event(d->ctx->memory_lane, HEDDLE_TRACE_DATA,
                        is_less ? HEDDLE_LOG_MEM_FREE : HEDDLE_LOG_MEM_ALLOC,
                        &(struct heddle_trace_event){
                            .t = heddle_ctx_ticks(d->ctx),

@@ -28,14 +28,14 @@ static struct graph_run *node_run_of(struct heddle_node *n)
 }
 
 /* At level 1 and above the log has the graph: the nodes are children of the launch.
- * Further passes have the ids of the first. */
+ */
 static HEDDLE_NOINLINE void run_trace(struct worker *w,
                                       const struct graph_run *r)
 {
     const heddle_graph *g = r->graph;
     const uint64_t now = heddle_ctx_ticks(w->ctx);
 
-    for (size_t i = 0; i < g->ntasks && r->pass == 0; i++) {
+    for (size_t i = 0; i < g->ntasks; i++) {
         const struct graph_task *t = &g->task[i];
         const uint64_t id = r->first_id + i;
 
@@ -101,6 +101,8 @@ struct heddle_sched_task *heddle_run_end(struct worker *w, struct graph_run *r)
     }
     if (!goes_on)
         return heddle_scope_child_end(w, scope, NULL);
+    /* Other tasks than before; relaxed: ids only have to differ. */
+    r->first_id = heddle_add_rlx(&w->ctx->next_id, (uint64_t)r->graph->ntasks);
     return heddle_engine_hand_on(w, heddle_run_start(w, r), true);
 }
 
