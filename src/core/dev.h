@@ -75,7 +75,7 @@ struct dev_worker {
     /* Of the tasks that will use its stream: those that wait for room, for data,
      * for the runtime (virtual time), and those that were launched. */
     uint32_t nroom, ndata, nlate, nlaunched;
-    uint8_t shown; /* the last state in its lane: see dev_log.c */
+    uint8_t shown; /* the state in its lane; UINT8_MAX: none, it runs a task */
 };
 
 /* What a task waits for before its launch, for the log. */
@@ -494,9 +494,19 @@ void heddle_dev_log_used(struct heddle_devs *d, unsigned node, bool is_less,
                          uint64_t used, uint32_t unit, uint64_t task);
 /* What the task waits for from now on. */
 void heddle_dev_log_wait(struct dev_task *dt, enum dev_wait wait);
-/* The state of a lane, if it has changed. */
-void heddle_dev_log_show(struct heddle_devs *d, struct dev_worker *dw,
+/* No task runs on its stream: what it waits for, if that has changed. */
+void heddle_dev_log_free(struct heddle_devs *d, struct dev_worker *dw,
                          bool is_submitting);
+/* The state of a lane, after everything that can be done now. */
+static inline void heddle_dev_log_show(struct heddle_devs *d,
+                                       struct dev_worker *dw,
+                                       bool is_submitting)
+{
+    if (dw->nlaunched != 0)
+        dw->shown = UINT8_MAX; /* its tasks say so */
+    else
+        heddle_dev_log_free(d, dw, is_submitting);
+}
 void heddle_dev_log_task(struct dev_task *dt, heddle_status st);
 
 /* --- dev_loop.c ---------------------------------------------------------------- */

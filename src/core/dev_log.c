@@ -180,22 +180,20 @@ void heddle_dev_log_wait(struct dev_task *dt, enum dev_wait wait)
     dt->wait = wait;
 }
 
-void heddle_dev_log_show(struct heddle_devs *d, struct dev_worker *dw,
+void heddle_dev_log_free(struct heddle_devs *d, struct dev_worker *dw,
                          bool is_submitting)
 {
     const enum heddle_log_state_kind state =
-        dw->nlaunched != 0 ? HEDDLE_LOG_WAKE /* stands for: busy */
-        : is_submitting    ? HEDDLE_LOG_SUBMIT
-        : dw->nlate != 0   ? HEDDLE_LOG_OVERHEAD
-        : dw->ndata != 0   ? HEDDLE_LOG_DATA
-        : dw->nroom != 0   ? HEDDLE_LOG_MEMORY
-                           : HEDDLE_LOG_IDLE;
+        is_submitting    ? HEDDLE_LOG_SUBMIT
+        : dw->nlate != 0 ? HEDDLE_LOG_OVERHEAD
+        : dw->ndata != 0 ? HEDDLE_LOG_DATA
+        : dw->nroom != 0 ? HEDDLE_LOG_MEMORY
+                         : HEDDLE_LOG_IDLE;
 
     if (dw->shown == (uint8_t)state)
         return;
     dw->shown = (uint8_t)state;
-    if (state != HEDDLE_LOG_WAKE)
-        heddle_trace_state(dw->lane, state, heddle_ctx_ticks(d->ctx), 0);
+    heddle_trace_state(dw->lane, state, heddle_ctx_ticks(d->ctx), 0);
 }
 
 enum heddle_log_state_kind heddle_dev_idle_state(const heddle_ctx *ctx)
