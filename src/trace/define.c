@@ -183,6 +183,33 @@ void heddle_trace_define_node(struct heddle_trace *tr, uint32_t id,
     def_end(&d, HEDDLE_DEF_NODE);
 }
 
+static void def_f64(struct def *d, double v)
+{
+    uint64_t bits;
+
+    memcpy(&bits, &v, sizeof bits);
+    if (d->p != NULL) {
+        heddle_put_le(d->p, bits, 8);
+        d->p += 8;
+    }
+}
+
+void heddle_trace_define_link(struct heddle_trace *tr,
+                              const struct heddle_trace_link *l)
+{
+    struct def d;
+
+    if (tr == NULL || tr->is_off)
+        return;
+    d = def_begin(tr, str_bytes(l->name) + 2 * NUMBER_BYTES + 16);
+    def_num(&d, l->from);
+    def_num(&d, l->to);
+    def_f64(&d, l->bytes_per_s);
+    def_f64(&d, l->latency_ns);
+    def_str(&d, l->name);
+    def_end(&d, HEDDLE_DEF_LINK);
+}
+
 void heddle_trace_define_handle(struct heddle_trace *tr,
                                 const struct heddle_trace_handle *h)
 {

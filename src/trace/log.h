@@ -68,6 +68,8 @@ struct heddle_log {
     struct heddle_table nodes;
     struct heddle_table strings;
     struct heddle_table infos;
+    struct heddle_table
+        links; /* by from << 16 | to; nodes are ids, then indices */
 
     /* Only while reading. */
     struct heddle_fmt_header header;

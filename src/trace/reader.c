@@ -292,6 +292,7 @@ static heddle_log *log_new(const struct heddle_log_opts *o)
     table_init(&log->nodes, log->a, sizeof(struct heddle_log_node));
     table_init(&log->strings, log->a, sizeof(const char *));
     table_init(&log->infos, log->a, sizeof(struct heddle_log_info));
+    table_init(&log->links, log->a, sizeof(struct heddle_log_link));
     return log;
 }
 
@@ -336,6 +337,8 @@ static void view_init(heddle_log *log, size_t bytes)
     v->nnodes = log->nodes.n;
     v->infos = (const struct heddle_log_info *)(void *)log->infos.items;
     v->ninfos = log->infos.n;
+    v->links = (const struct heddle_log_link *)(void *)log->links.items;
+    v->nlinks = log->links.n;
     v->bytes = bytes;
     v->wall_ns = log->header.wall_ns;
     v->origin_ns = log->header.ns0 + (uint64_t)log->origin;
@@ -497,6 +500,7 @@ void heddle_log_close(heddle_log *log)
     table_fini(&log->nodes);
     table_fini(&log->strings);
     table_fini(&log->infos);
+    table_fini(&log->links);
     for (b = log->text; b != NULL; b = next) {
         next = b->next;
         heddle_free(log->a, b, sizeof *b + b->bytes);
