@@ -44,14 +44,16 @@ extern "C" {
  *               key HEDDLE_LOG_ATTR_NAME are not (their value is a number of
  *               the log they came from)
  *   times       within 2^52 ns (52 days) of 0, end not before start. A task that
- *               has not run has lane HEDDLE_LOG_NO_LANE: then status, start and end do not
- *               matter. A task without submit_ns that needs a submission (it
- *               has not run, or has a parent, priority or prediction) counts as
- *               submitted when it was ready, else when it started, else at 0.
+ *               has not run has lane HEDDLE_LOG_NO_LANE: then status, start
+ *               and end do not matter. A task without submit_ns that needs a
+ *               submission (it has not run, or has a parent, priority or
+ *               prediction) counts as submitted when it was ready, else when it
+ *               started, else at 0.
  *   states      end_ns is not written: a state lasts until the next one or
  *               until a task starts or ends there
- * Times are exact to the nanosecond. A log has at least one lane. wall_ns is kept; 0: now. The facts about
- * the file (bytes, nchunks, lost, version...) are not looked at.
+ * Times are exact to the nanosecond. A log has at least one lane. wall_ns is
+ * kept; 0: now. The facts about the file (bytes, nchunks, lost, version...) are
+ * not looked at.
  *
  * HEDDLE_EINVAL  an argument is NULL, or a row is wrong: `why` says which
  * HEDDLE_EIO     the file cannot be written
