@@ -63,6 +63,22 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status
 heddle_log_compose(const struct heddle_log_view *v, const char *path,
                    const struct heddle_log_opts *opts);
 
+/*
+ * Writes a log from a trace of StarPU: its tasks.rec and, unless it is NULL, a
+ * file about the platform that names memory nodes and their workers. A worker
+ * becomes a lane, a model a kernel; a task without start and end has not run.
+ * Unknown fields are ignored. `opts` as above.
+ *
+ * HEDDLE_EINVAL   an argument is NULL
+ * HEDDLE_ENOENT   one of the files is not there
+ * HEDDLE_EFORMAT  it cannot be a trace; `why` names the line
+ * HEDDLE_EIO      it cannot be read, or the log cannot be written
+ * HEDDLE_ENOMEM   no memory
+ */
+HEDDLE_API HEDDLE_MUST_USE heddle_status
+heddle_log_import(const char *tasks_rec, const char *platform_rec,
+                  const char *path, const struct heddle_log_opts *opts);
+
 #ifdef __cplusplus
 }
 #endif

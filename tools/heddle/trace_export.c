@@ -73,6 +73,19 @@ static int check_args(struct cli *c, const struct cli_args *args,
     return trace_check_output(c, "export", args->operand[0], a->file);
 }
 
+extern const struct heddle_cmd heddle_trace_verb_export; /* at the end */
+
+static int export_help(struct cli *c)
+{
+    const struct heddle_log_format *f;
+
+    cli_usage(c, "heddle trace", &heddle_trace_verb_export);
+    fputs("\nFormats:\n", c->out);
+    for (size_t i = 0; (f = heddle_log_get_format(i)) != NULL; i++)
+        fprintf(c->out, "  %-9s %s\n", f->name, f->help);
+    return 0;
+}
+
 static int export_run(struct cli *c, int argc, char **argv)
 {
     struct export_args a = {0};
@@ -86,8 +99,11 @@ static int export_run(struct cli *c, int argc, char **argv)
         {.name = NULL},
     };
     heddle_log *log = NULL;
-    int rc = cli_parse(c, "trace export", argc, argv, opts, &args);
+    int rc;
 
+    if (cli_wants_help(argc, argv))
+        return export_help(c);
+    rc = cli_parse(c, "trace export", argc, argv, opts, &args);
     if (rc == 0)
         rc = check_args(c, &args, &a);
     if (rc == 0)
@@ -107,11 +123,12 @@ const struct heddle_cmd heddle_trace_verb_export = {
         "heddle trace export LOG --format FORMAT -o FILE [--deps]\n"
         "                        [--states] [--json]\n"
         "\n"
-        "  --format FORMAT   chrome (chrome://tracing, ui.perfetto.dev) or\n"
-        "                    paje (ViTE)\n"
-        "  -o FILE           where to write\n"
+        "  --format FORMAT   one of the formats below\n"
+        "  -o FILE           where to write; formats of several files put the\n"
+        "                    others next to it\n"
         "  --deps            dependencies too, as arrows\n"
         "  --states          what workers do between tasks, too\n"
         "  --json            one JSON object about what was written\n",
     .run = export_run,
+    .has_own_help = true,
 };
