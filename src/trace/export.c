@@ -8,9 +8,11 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/assert.h"
 #include "base/cond.h"
+#include "trace/log.h"
 #include "trace/store.h"
 
 #define HEDDLE_EXPORT(name, on)                                                \
@@ -42,25 +44,85 @@ static const struct heddle_export_ops *export_find(const char *name)
     return NULL;
 }
 
+typedef heddle_status run_fn(const heddle_log *log, FILE *out, unsigned flags);
+
+/* Writes one file, or nothing. */
+static heddle_status write_file(const heddle_log *log, run_fn *run,
+                                const char *path, unsigned flags)
+{
+    heddle_status st;
+    FILE *f = fopen(path, "we");
+
+    if (f == NULL)
+        return HEDDLE_EIO;
+    st = run(log, f, flags);
+    if (ferror(f) != 0 && st == HEDDLE_OK)
+        st = HEDDLE_EIO;
+    if (fclose(f) != 0 && st == HEDDLE_OK)
+        st = HEDDLE_EIO;
+    if (st != HEDDLE_OK)
+        heddle_trace_discard(path);
+    return st;
+}
+
+/* The path with another extension; heddle_strfree() it. */
+static char *part_path(const heddle_log *log, const char *path,
+                       const char *extension)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash == NULL ? path : slash + 1;
+    const char *dot = strrchr(name, '.');
+    const size_t n =
+        dot == NULL || dot == name ? strlen(path) : (size_t)(dot - path);
+    char *p = heddle_alloc(log->a, n + strlen(extension) + 1);
+
+    if (p == NULL)
+        return NULL;
+    memcpy(p, path, n);
+    memcpy(p + n, extension, strlen(extension) + 1);
+    return p;
+}
+
+static heddle_status write_parts(const heddle_log *log,
+                                 const struct heddle_export_part *part,
+                                 const char *path, unsigned flags)
+{
+    heddle_status st;
+    char *p;
+
+    if (part == NULL || part->extension == NULL)
+        return HEDDLE_OK;
+    p = part_path(log, path, part->extension);
+    if (p == NULL)
+        return HEDDLE_ENOMEM;
+    if (strcmp(p, path) == 0)
+        st = HEDDLE_EINVAL; /* it has the extension of a part */
+    else
+        st = write_file(log, part->run, p, flags);
+    if (st == HEDDLE_OK) {
+        st = write_parts(log, part + 1, path, flags);
+        if (st != HEDDLE_OK)
+            heddle_trace_discard(p);
+    }
+    heddle_strfree(log->a, p);
+    return st;
+}
+
 heddle_status heddle_log_export(const heddle_log *log, const char *format,
                                 const char *path, unsigned flags)
 {
     const struct heddle_export_ops *ops;
     heddle_status st;
-    FILE *f;
+    struct stat sb;
 
     HEDDLE_CHECK(log != NULL && format != NULL && path != NULL);
     ops = export_find(format);
     if (ops == NULL)
         return HEDDLE_ENOENT;
-    f = fopen(path, "we");
-    if (f == NULL)
-        return HEDDLE_EIO;
-    st = ops->run(log, f, flags);
-    if (ferror(f) != 0 && st == HEDDLE_OK)
-        st = HEDDLE_EIO;
-    if (fclose(f) != 0 && st == HEDDLE_OK)
-        st = HEDDLE_EIO;
+    HEDDLE_TRY(write_file(log, ops->run, path, flags));
+    if (lstat(path, &sb) != 0 || !S_ISREG(sb.st_mode))
+        return HEDDLE_OK;
+    st = write_parts(log, ops->parts, path, flags);
     if (st != HEDDLE_OK)
         heddle_trace_discard(path);
     return st;

@@ -6,8 +6,8 @@
  * Contract of an exporter: writes a log in another tool's format.
  *
  * One file export_<name>.c with a table heddle_export_<name>, and one line in
- * export.def. The framework opens the file, calls run() once, closes the file
- * and removes it when anything failed.
+ * export.def. The framework opens the files, calls run() of each once, closes
+ * them and removes those it wrote when anything failed.
  *
  * Threads: run() may be called for several logs at once, and several times for
  * one log. It keeps nothing.
@@ -16,6 +16,13 @@
 
 #include "heddle/trace.h"
 
+/* A file beside the one that was asked for: the same name with another
+ * extension. Not written when that one is no plain file. */
+struct heddle_export_part {
+    const char *extension; /* ".pcf"; NULL ends a table */
+    heddle_status (*run)(const heddle_log *log, FILE *out, unsigned flags);
+};
+
 struct heddle_export_ops {
     struct heddle_log_format format; /* name and help, required */
 
@@ -23,6 +30,8 @@ struct heddle_export_ops {
      * format cannot express is ignored. A failed write may be left to the
      * caller, which looks at ferror(). */
     heddle_status (*run)(const heddle_log *log, FILE *out, unsigned flags);
+
+    const struct heddle_export_part *parts; /* optional */
 };
 
 /* NULL-terminated; built from export.def. */

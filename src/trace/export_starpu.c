@@ -6,6 +6,7 @@
  * Structure  one record per task, by id: "Field: value" lines, then an empty
  *            one. Of a task that ran more than once, or on a gang, the last
  *            execution that is not a helper's. Always with dependencies.
+ * Platform   FILE.platform.rec: which worker has which memory.
  * Times      milliseconds with six decimals: exact.
  */
 #include <inttypes.h>
@@ -14,7 +15,9 @@
 #include "base/text.h"
 #include "heddle/data.h"
 #include "trace/export.h"
-#include "trace/log.h"
+#include "trace/spans.h"
+
+#define NO_WORKER UINT32_MAX
 
 struct rec {
     const heddle_log *log;
@@ -203,6 +206,8 @@ static void number_lanes(struct rec *r)
         if (r->worker[i] != 0 || v->lanes[i].kind == HEDDLE_LOG_WORKER ||
             v->lanes[i].kind == HEDDLE_LOG_DEVICE)
             r->worker[i] = n++;
+        else
+            r->worker[i] = NO_WORKER;
 }
 
 static void put_tasks(const struct rec *r)
@@ -248,6 +253,56 @@ static heddle_status starpu_run(const heddle_log *log, FILE *out,
     return st;
 }
 
+/* ---- the platform ---- */
+
+static void put_node(const struct rec *r, uint32_t id)
+{
+    const struct heddle_log_view *v = &r->log->v;
+    const char *before = "Workers:";
+    char name[HEDDLE_SPAN_NAME];
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < v->nnodes; i++)
+        if (v->nodes[i].id == id)
+            bytes = v->nodes[i].bytes;
+    fprintf(r->f, "MemoryNode: %" PRIu32 "\n", id);
+    put_text(r->f, "Name", heddle_span_node(v, id, name, sizeof name));
+    fprintf(r->f, "Size: %" PRIu64 "\n", bytes);
+    for (size_t i = 0; i < v->nlanes; i++) {
+        if (r->worker[i] == NO_WORKER || v->lanes[i].node != id)
+            continue;
+        fprintf(r->f, "%s %" PRIu32, before, r->worker[i]);
+        before = "";
+    }
+    fputs(before[0] == '\0' ? "\n\n" : "\n", r->f);
+}
+
+static heddle_status platform_run(const heddle_log *log, FILE *f,
+                                  unsigned flags)
+{
+    const struct heddle_log_view *v = &log->v;
+    struct rec r = {.log = log, .f = f};
+    struct heddle_spans s;
+
+    HEDDLE_TRY(heddle_spans_init(&s, log, flags));
+    fputs("%rec: memory_workers\n\n", f);
+    r.worker = heddle_zalloc(log->a, v->nlanes + 1, sizeof *r.worker);
+    if (r.worker != NULL) {
+        number_lanes(&r);
+        for (uint32_t i = 0; i < HEDDLE_SPAN_NODES; i++)
+            if ((s.node[i] & HEDDLE_NODE_USED) != 0)
+                put_node(&r, i);
+    }
+    heddle_spans_fini(&s, log);
+    heddle_free(log->a, r.worker, (v->nlanes + 1) * sizeof *r.worker);
+    return r.worker == NULL ? HEDDLE_ENOMEM : HEDDLE_OK;
+}
+
+static const struct heddle_export_part parts[] = {
+    {.extension = ".platform.rec", .run = platform_run},
+    {.extension = NULL},
+};
+
 const struct heddle_export_ops heddle_export_starpu = {
     .format =
         {
@@ -255,4 +310,5 @@ const struct heddle_export_ops heddle_export_starpu = {
             .help = "tasks.rec of StarPU: pmtool, StarVZ, recutils",
         },
     .run = starpu_run,
+    .parts = parts,
 };

@@ -48,7 +48,7 @@ struct heddle_import_rec {
     bool is_schema;      /* it describes records, it is none */
 };
 
-#define HEDDLE_IMPORT_NODES 256 /* of one process */
+#define HEDDLE_IMPORT_NODES 4096 /* of one process */
 enum { HEDDLE_IMPORT_NAME = 48 };
 
 /* A worker, until all are known. */

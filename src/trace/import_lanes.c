@@ -5,7 +5,8 @@
  * Structure  workers are collected in the order they are met, and sorted by
  *            process and number at the end; a lane for what is submitted comes
  *            last. A worker is a device's when its memory node is one: by the
- *            name in the platform file, or else when it is not node 0.
+ *            name in the platform file, or, when that does not tell, when it is
+ *            not node 0.
  */
 #include <strings.h>
 
@@ -104,7 +105,8 @@ static enum heddle_device node_device(const struct heddle_import_node *n)
         return HEDDLE_DEV_OPENCL;
     if (begins_with(n->name, "cuda") || begins_with(n->name, "hip"))
         return HEDDLE_DEV_CUDA;
-    if (n->name[0] != '\0')
+    if (begins_with(n->name, "numa") || begins_with(n->name, "ram") ||
+        begins_with(n->name, "cpu") || begins_with(n->name, "disk"))
         return HEDDLE_DEV_CPU;
     return n->id % HEDDLE_IMPORT_NODES == 0 ? HEDDLE_DEV_CPU : HEDDLE_DEV_CUDA;
 }
