@@ -109,7 +109,7 @@ static void put_attrs(const struct rec *r, uint64_t id)
     for (size_t i = first; i < last; i++) {
         const uint64_t x = v->attrs[i].value;
 
-        switch ((enum heddle_log_attr_key)v->attrs[i].key) {
+        switch (v->attrs[i].key) {
         case HEDDLE_LOG_ATTR_FLOPS: put_gflop(r->f, x); break;
         case HEDDLE_LOG_ATTR_FOOTPRINT:
             fprintf(r->f, "Footprint: %" PRIx64 "\n", x);
@@ -118,8 +118,7 @@ static void put_attrs(const struct rec *r, uint64_t id)
             fprintf(r->f, "Iteration: %" PRIu64 "\n", x);
             break;
         case HEDDLE_LOG_ATTR_TAG: fprintf(r->f, "Tag: %" PRIx64 "\n", x); break;
-        case HEDDLE_LOG_ATTR_NAME:
-        case HEDDLE_LOG_ATTR_DEADLINE: break;
+        default: break; /* has no field, or one of its own */
         }
     }
 }
