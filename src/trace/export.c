@@ -44,10 +44,8 @@ static const struct heddle_export_ops *export_find(const char *name)
     return NULL;
 }
 
-typedef heddle_status run_fn(const heddle_log *log, FILE *out, unsigned flags);
-
 /* Writes one file, or nothing. */
-static heddle_status write_file(const heddle_log *log, run_fn *run,
+static heddle_status write_file(const heddle_log *log, heddle_export_fn *run,
                                 const char *path, unsigned flags)
 {
     heddle_status st;
@@ -83,24 +81,25 @@ static char *part_path(const heddle_log *log, const char *path,
     return p;
 }
 
+/* Writes the other files from number i on, or none of them. */
 static heddle_status write_parts(const heddle_log *log,
-                                 const struct heddle_export_part *part,
+                                 const struct heddle_export_ops *ops, size_t i,
                                  const char *path, unsigned flags)
 {
     heddle_status st;
     char *p;
 
-    if (part == NULL || part->extension == NULL)
+    if (ops->format.parts == NULL || ops->format.parts[i] == NULL)
         return HEDDLE_OK;
-    p = part_path(log, path, part->extension);
+    p = part_path(log, path, ops->format.parts[i]);
     if (p == NULL)
         return HEDDLE_ENOMEM;
     if (strcmp(p, path) == 0)
-        st = HEDDLE_EINVAL; /* it has the extension of a part */
+        st = HEDDLE_EINVAL;
     else
-        st = write_file(log, part->run, p, flags);
+        st = write_file(log, ops->run_part[i], p, flags);
     if (st == HEDDLE_OK) {
-        st = write_parts(log, part + 1, path, flags);
+        st = write_parts(log, ops, i + 1, path, flags);
         if (st != HEDDLE_OK)
             heddle_trace_discard(p);
     }
@@ -122,7 +121,7 @@ heddle_status heddle_log_export(const heddle_log *log, const char *format,
     HEDDLE_TRY(write_file(log, ops->run, path, flags));
     if (lstat(path, &sb) != 0 || !S_ISREG(sb.st_mode))
         return HEDDLE_OK;
-    st = write_parts(log, ops->parts, path, flags);
+    st = write_parts(log, ops, 0, path, flags);
     if (st != HEDDLE_OK)
         heddle_trace_discard(path);
     return st;

@@ -16,22 +16,19 @@
 
 #include "heddle/trace.h"
 
-/* A file beside the one that was asked for: the same name with another
- * extension. Not written when that one is no plain file. */
-struct heddle_export_part {
-    const char *extension; /* ".pcf"; NULL ends a table */
-    heddle_status (*run)(const heddle_log *log, FILE *out, unsigned flags);
-};
+typedef heddle_status heddle_export_fn(const heddle_log *log, FILE *out,
+                                       unsigned flags);
 
 struct heddle_export_ops {
-    struct heddle_log_format format; /* name and help, required */
+    struct heddle_log_format format; /* name and help are required */
 
     /* Required. `flags` is a set of enum heddle_log_export_flag; what the
      * format cannot express is ignored. A failed write may be left to the
      * caller, which looks at ferror(). */
-    heddle_status (*run)(const heddle_log *log, FILE *out, unsigned flags);
+    heddle_export_fn *run;
 
-    const struct heddle_export_part *parts; /* optional */
+    /* One for each of format.parts, in that order. */
+    heddle_export_fn *const *run_part;
 };
 
 /* NULL-terminated; built from export.def. */

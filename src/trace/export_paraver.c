@@ -350,18 +350,16 @@ static heddle_status row_run(const heddle_log *log, FILE *f, unsigned flags)
     return HEDDLE_OK;
 }
 
-static const struct heddle_export_part parts[] = {
-    {.extension = ".pcf", .run = pcf_run},
-    {.extension = ".row", .run = row_run},
-    {.extension = NULL},
-};
+static const char *const parts[] = {".pcf", ".row", NULL};
+static heddle_export_fn *const run_part[] = {pcf_run, row_run};
 
 const struct heddle_export_ops heddle_export_paraver = {
     .format =
         {
             .name = "paraver",
             .help = "Paraver: .prv, with .pcf and .row next to it",
+            .parts = parts,
         },
     .run = prv_run,
-    .parts = parts,
+    .run_part = run_part,
 };

@@ -297,17 +297,16 @@ static heddle_status platform_run(const heddle_log *log, FILE *f,
     return r.worker == NULL ? HEDDLE_ENOMEM : HEDDLE_OK;
 }
 
-static const struct heddle_export_part parts[] = {
-    {.extension = ".platform.rec", .run = platform_run},
-    {.extension = NULL},
-};
+static const char *const parts[] = {".platform.rec", NULL};
+static heddle_export_fn *const run_part[] = {platform_run};
 
 const struct heddle_export_ops heddle_export_starpu = {
     .format =
         {
             .name = "starpu",
             .help = "tasks.rec of StarPU: pmtool, StarVZ, recutils",
+            .parts = parts,
         },
     .run = starpu_run,
-    .parts = parts,
+    .run_part = run_part,
 };

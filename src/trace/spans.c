@@ -127,6 +127,16 @@ static size_t count_moves(const struct heddle_log_view *v)
     return n;
 }
 
+/* States without length are not shown. */
+static size_t count_states(const struct heddle_log_view *v)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < v->nstates; i++)
+        n += v->states[i].end_ns > v->states[i].start_ns;
+    return n;
+}
+
 static size_t count_run(const struct heddle_log_view *v)
 {
     size_t n = v->ntasks; /* tasks that never ran come last */
@@ -137,7 +147,7 @@ static size_t count_run(const struct heddle_log_view *v)
 }
 
 static void collect(struct heddle_span *p, const heddle_log *log, size_t nrun,
-                    size_t nstates, const uint32_t *track_of)
+                    bool has_states, const uint32_t *track_of)
 {
     const struct heddle_log_view *v = &log->v;
     struct heddle_span_link l;
@@ -148,12 +158,13 @@ static void collect(struct heddle_span *p, const heddle_log *log, size_t nrun,
                                     .track = v->tasks[i].lane,
                                     .idx = (uint32_t)i,
                                     .kind = HEDDLE_SPAN_TASK};
-    for (size_t i = 0; i < nstates; i++)
-        *p++ = (struct heddle_span){.start_ns = v->states[i].start_ns,
-                                    .end_ns = v->states[i].end_ns,
-                                    .track = v->states[i].lane,
-                                    .idx = (uint32_t)i,
-                                    .kind = HEDDLE_SPAN_STATE};
+    for (size_t i = 0; has_states && i < v->nstates; i++)
+        if (v->states[i].end_ns > v->states[i].start_ns)
+            *p++ = (struct heddle_span){.start_ns = v->states[i].start_ns,
+                                        .end_ns = v->states[i].end_ns,
+                                        .track = v->states[i].lane,
+                                        .idx = (uint32_t)i,
+                                        .kind = HEDDLE_SPAN_STATE};
     for (size_t i = 0; i < v->nevents; i++) {
         *p = (struct heddle_span){.idx = (uint32_t)i, .kind = HEDDLE_SPAN_MOVE};
         if (!heddle_event_move(&v->events[i], &p->start_ns, &p->end_ns, &l))
@@ -258,8 +269,7 @@ static heddle_status spans_build(struct heddle_spans *s, const heddle_log *log,
 {
     const struct heddle_log_view *v = &log->v;
     const size_t nrun = count_run(v);
-    const size_t nstates =
-        (flags & HEDDLE_LOG_EXPORT_STATES) != 0 ? v->nstates : 0;
+    const bool has_states = (flags & HEDDLE_LOG_EXPORT_STATES) != 0;
 
     w->track_of =
         heddle_zalloc(log->a, (size_t)NODES * NODES, sizeof *w->track_of);
@@ -267,7 +277,7 @@ static heddle_status spans_build(struct heddle_spans *s, const heddle_log *log,
         return HEDDLE_ENOMEM;
     HEDDLE_TRY(find_links(s, log, w->track_of));
     HEDDLE_TRY(find_nodes(s, log));
-    s->n = nrun + nstates + count_moves(v);
+    s->n = nrun + (has_states ? count_states(v) : 0) + count_moves(v);
     if (s->n == 0)
         return HEDDLE_OK;
     if (s->n >= UINT32_MAX)
@@ -283,7 +293,7 @@ static heddle_status spans_build(struct heddle_spans *s, const heddle_log *log,
     if (w->span == NULL || w->tmp == NULL || w->below == NULL ||
         w->top == NULL || s->span == NULL || s->edge == NULL)
         return HEDDLE_ENOMEM;
-    collect(w->span, log, nrun, nstates, w->track_of);
+    collect(w->span, log, nrun, has_states, w->track_of);
     sort_spans(w->span, s->span, s->n, w->tmp);
     nest(s->span, s->n, w->top, w->below);
     make_edges(s, w->tmp);

@@ -351,7 +351,7 @@ def paraver(path):
             for kind, value in zip(f[6::2], f[7::2]):
                 need(kind in types, "type of", line)
                 need(not types[kind] or value in types[kind], "value", line)
-                count["kernels"] += kind == 60000001 and value > 0
+                count["tasks"] += kind == 60000001 and value > 0
                 count["marks"] += kind == 60000006
         else:
             need(f[0] == 3 and len(f) == 15 and f[11] >= f[5], line)
