@@ -117,12 +117,6 @@ static void put_values(FILE *f, const struct heddle_log_view *v)
         fprintf(f, " \"0.%03u 0.%03u 0.%03u\"\n", 900 - 90 * i, 900 - 90 * i,
                 900 - 60 * i);
     }
-    fputs("4 D LD \"dependency\" \"0.500 0.500 0.500\"\n", f);
-    for (unsigned i = HEDDLE_LOG_FETCH; i <= HEDDLE_LOG_EVICT; i++) {
-        fprintf(f, "4 X%u LX", i);
-        put_quoted(f, heddle_log_event_name(i));
-        put_colour(f, i);
-    }
 }
 
 static void put_containers(FILE *f, const struct lines *l)
@@ -248,7 +242,7 @@ static void put_link(FILE *f, const struct lines *l, size_t i, int64_t t,
         link_task(l->log, is_start ? d->pred : d->succ);
 
     put_time(f, is_start ? 9 : 10, t);
-    fprintf(f, " LD R D L%u D%zu\n", (unsigned)x->lane, i);
+    fprintf(f, " LD R dependency L%u D%zu\n", (unsigned)x->lane, i);
 }
 
 static void put_move(FILE *f, const struct lines *l, size_t i, int64_t t,
@@ -260,7 +254,7 @@ static void put_move(FILE *f, const struct lines *l, size_t i, int64_t t,
 
     (void)heddle_event_move(e, &start, &end, &link);
     put_time(f, is_start ? 9 : 10, t);
-    fprintf(f, " LX R X%u N%u X%zu\n", (unsigned)e->kind,
+    fprintf(f, " LX R %s N%u X%zu\n", heddle_log_event_name(e->kind),
             (unsigned)(is_start ? link.src : link.dst), i);
 }
 

@@ -104,8 +104,7 @@ class Paje:
         need(self.types[e["Type"]][0] == "event", "unknown value", e["Value"])
 
     def link(self, e, is_start):
-        self.at("link", e)
-        self.value(e)
+        self.at("link", e)  # its value is a word of its own
         side = "StartContainer" if is_start else "EndContainer"
         key = (e["Type"], e["Key"])
         need(e[side] in self.containers, "no container", e[side])
