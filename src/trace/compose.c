@@ -20,7 +20,7 @@
 #include "trace/store.h"
 
 #define TIME_LIMIT  (INT64_C(1) << 52) /* a double holds twice that exactly */
-#define LANES_LIMIT (UINT32_C(1) << 20)
+#define LANES_LIMIT (UINT32_C(1) << 16)
 #define MANY_LANES  64 /* more: chunks are smaller */
 #define SMALL_CHUNK 4096
 

@@ -15,7 +15,7 @@
 #include "heddle/task.h"
 #include "trace/import.h"
 
-#define WORKERS_MAX 65536
+#define WORKERS_MAX 8192 /* a lane takes memory while it is written */
 #define RANK_SHIFT  32
 
 static heddle_status find_node(struct heddle_import *m, uint32_t id,

@@ -255,6 +255,35 @@ TEST(refused)
     files_fini(&f);
 }
 
+TEST(many_workers)
+{
+    enum { LIMIT = 8192, RECORD = 64 };
+    char *text = malloc((size_t)(LIMIT + 1) * RECORD);
+    heddle_log *log;
+    struct files f;
+    size_t n = 0;
+
+    CHECK(text != NULL);
+    files_init(&f);
+    for (int i = 0; i <= LIMIT; i++) {
+        if (i == LIMIT) {
+            CHECK_OK(import_bytes(&f, text, n, false, NULL));
+            CHECK_OK(heddle_log_open(f.log, NULL, &log));
+            CHECK_EQ(heddle_log_get_view(log)->nlanes, LIMIT + 1);
+            CHECK_EQ(heddle_log_get_view(log)->ntasks, LIMIT);
+            heddle_log_close(log);
+        }
+        n += (size_t)snprintf(
+            text + n, RECORD,
+            "JobId: %d\nWorkerId: %d\nStartTime: 1\nEndTime: 2\n\n", i, 7 * i);
+    }
+    CHECK_STATUS(import_bytes(&f, text, n, false, NULL), HEDDLE_EFORMAT);
+    CHECK(strstr(f.why, "line 40962: there are more than 8192 workers") !=
+          NULL);
+    free(text);
+    files_fini(&f);
+}
+
 /* Cut anywhere, and any byte another one: a log or a sentence. */
 TEST(malformed)
 {
@@ -434,5 +463,5 @@ TEST(numbers)
     CHECK(!heddle_recutils_hex("0x", &u));
 }
 
-TEST_MAIN(fields, refused, malformed, malformed_platform, no_memory, round_trip,
-          numbers)
+TEST_MAIN(fields, refused, many_workers, malformed, malformed_platform,
+          no_memory, round_trip, numbers)
