@@ -399,7 +399,8 @@ enum heddle_log_export_flag {
 /*
  * Writes the log to `path` in another format ("-" is not special).
  *
- * HEDDLE_EINVAL  an argument is NULL
+ * HEDDLE_EINVAL  an argument is NULL, or the path has the extension of one of
+ *                the other files of the format
  * HEDDLE_ENOENT  no such format
  * HEDDLE_EIO     the file cannot be written; what was written is removed
  * HEDDLE_ENOMEM  no memory
@@ -411,6 +412,9 @@ heddle_log_export(const heddle_log *log, const char *format, const char *path,
 struct heddle_log_format {
     const char *name; /* "chrome" */
     const char *help; /* one line */
+    /* Other files it writes beside a plain one: the same name with one of these
+     * extensions instead. NULL at the end, or instead of the list. */
+    const char *const *parts;
 };
 
 /* Format number i, or NULL when there are no more. */

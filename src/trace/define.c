@@ -18,7 +18,8 @@
 #include "base/rng.h"
 #include "trace/store.h"
 
-#define STRINGS_MAX  (UINT32_C(1) << 20)
+#define STRINGS_MAX  (UINT32_C(1) << 20) /* flight recorder */
+#define STRINGS_FILE (UINT32_C(1) << 26)
 #define DEFS_FLUSH   (UINT32_C(1) << 20) /* file mode: written when longer */
 #define DEF_OVERHEAD 16                  /* tag and length */
 #define NUMBER_BYTES 10                  /* LEB128, at most */
@@ -249,7 +250,7 @@ uint32_t heddle_trace_define_string(struct heddle_trace *tr, const char *s)
     if (tr == NULL || tr->is_off || s == NULL)
         return 0;
     /* Two strings with one 64-bit hash would share an id: one chance in 2^24
-     * for the fullest table there can be, and it costs a wrong label. */
+     * for a million strings, and it costs a wrong label. */
     hash = heddle_mix64(heddle_fmt_sum(s, strlen(s)));
     heddle_mutex_lock(&tr->def_lock);
     place = heddle_map_find(&tr->strings, hash);
@@ -260,7 +261,7 @@ uint32_t heddle_trace_define_string(struct heddle_trace *tr, const char *s)
     }
     d = def_open(tr, str_bytes(s) + NUMBER_BYTES);
     if (d.p != NULL &&
-        (tr->nstrings == STRINGS_MAX ||
+        (tr->nstrings == (tr->is_file ? STRINGS_FILE : STRINGS_MAX) ||
          heddle_map_put(&tr->strings, hash, tr->nstrings + 1) != HEDDLE_OK)) {
         tr->lost_defs++;
         d.p = NULL;
