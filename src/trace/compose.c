@@ -90,6 +90,9 @@ static heddle_status check_rest(const struct compose *c)
     for (size_t i = 0; i < v->nkernels; i++)
         if (v->kernels[i].nvariants > 0 && v->kernels[i].variants == NULL)
             return refuse(c, "kernels", i, "has no variants");
+    for (size_t i = 0; i < v->nlinks; i++)
+        if (v->links[i].from >= v->nnodes || v->links[i].to >= v->nnodes)
+            return refuse(c, "links", i, "has a node that is not there");
     for (size_t i = 0; i < v->naccesses; i++)
         if (v->accesses[i].handle >= v->nhandles)
             return refuse(c, "accesses", i, "has a handle that is not there");
@@ -150,7 +153,7 @@ static heddle_status check_view(const struct compose *c)
         !is_array(v->attrs, v->nattrs) || !is_array(v->events, v->nevents) ||
         !is_array(v->kernels, v->nkernels) || !is_array(v->lanes, v->nlanes) ||
         !is_array(v->handles, v->nhandles) || !is_array(v->nodes, v->nnodes) ||
-        !is_array(v->infos, v->ninfos)) {
+        !is_array(v->infos, v->ninfos) || !is_array(v->links, v->nlinks)) {
         heddle_trace_why(c->why, c->why_bytes,
                          "An array of the view is missing or too long.");
         return HEDDLE_EINVAL;
@@ -231,6 +234,19 @@ static void put_handle(const struct compose *c,
     heddle_trace_define_handle(c->tr, &d);
 }
 
+static void put_link(const struct compose *c, const struct heddle_log_link *l)
+{
+    const struct heddle_trace_link d = {
+        .from = c->v->nodes[l->from].id,
+        .to = c->v->nodes[l->to].id,
+        .bytes_per_s = l->bytes_per_s,
+        .latency_ns = l->latency_ns,
+        .name = l->name,
+    };
+
+    heddle_trace_define_link(c->tr, &d);
+}
+
 static void put_definitions(struct compose *c)
 {
     const struct heddle_log_view *v = c->v;
@@ -245,6 +261,8 @@ static void put_definitions(struct compose *c)
     for (size_t i = 0; i < v->nnodes; i++)
         heddle_trace_define_node(tr, v->nodes[i].id, v->nodes[i].kind,
                                  v->nodes[i].name, v->nodes[i].bytes);
+    for (size_t i = 0; i < v->nlinks; i++)
+        put_link(c, &v->links[i]);
     for (size_t i = 0; i < v->nkernels; i++)
         heddle_trace_define_kernel(tr, v->kernels[i].id, v->kernels[i].name,
                                    v->kernels[i].variants,
