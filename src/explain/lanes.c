@@ -3,8 +3,9 @@
  * lanes: which lanes are workers and of what type, and when they were busy.
  *
  * Types      A lane of kind DEVICE has the device kind of the variants that ran
- *            there; every other worker is a core. A kernel can run on workers of
- *            the types that its variants name, and where it has run.
+ *            there, or an unknown one; every other worker is a core. A kernel
+ *            can run on workers of the types that its variants name, and where
+ *            it has run; with any variant for devices also on an unknown one.
  * Invariants (1) the busy pieces of a lane are disjoint, do not touch, are in
  *                order, within [first, last], and together are the union of its
  *                executions
@@ -60,7 +61,8 @@ static void type_lanes(struct heddle_explain_work *w)
 
         if (w->type[t->lane] == HEDDLE_EXPLAIN_NOT_A_WORKER)
             w->type[t->lane] = HEDDLE_EXPLAIN_CORE;
-        else if (w->type[t->lane] == HEDDLE_EXPLAIN_DEVICE && device != 0)
+        else if (w->type[t->lane] == HEDDLE_EXPLAIN_DEVICE &&
+                 device > HEDDLE_DEV_CPU)
             w->type[t->lane] = (uint8_t)device_type(device);
     }
 }
@@ -75,6 +77,8 @@ static void type_kernels(struct heddle_explain_work *w)
 
             if (device != 0)
                 w->kernel_mask[k] |= (uint8_t)(1u << device_type(device));
+            if (device != 0 && device != HEDDLE_DEV_CPU)
+                w->kernel_mask[k] |= 1u << HEDDLE_EXPLAIN_DEVICE;
         }
     for (uint32_t i = 0; i < w->nran; i++) {
         const struct heddle_log_task *t = &v->tasks[i];
