@@ -58,6 +58,14 @@ static void put_submission(struct lab *b, struct heddle_rng *g,
                             heddle_rng_below32(g, LAB_HANDLES), 0, (uint16_t)n);
 }
 
+/* Of the same kind. */
+static uint32_t helper_lane(struct heddle_rng *g, const struct shape *s,
+                            uint32_t lane)
+{
+    return lane < s->ncores ? heddle_rng_below32(g, s->ncores)
+                            : s->ncores + heddle_rng_below32(g, s->ndevices);
+}
+
 static void put_task(struct lab *b, struct heddle_rng *g, const struct shape *s,
                      uint64_t id)
 {
@@ -90,8 +98,8 @@ static void put_task(struct lab *b, struct heddle_rng *g, const struct shape *s,
         d = heddle_rng_below(g, s->horizon / 20 + 2);
         lab_run(b, lane, id, kernel, flags[heddle_rng_below32(g, 8)], t, t + d);
         if (heddle_rng_below32(g, 20) == 0)
-            lab_run(b, heddle_rng_below32(g, nlanes), id, kernel,
-                    HEDDLE_LOG_GANG, t, t + d);
+            lab_run(b, helper_lane(g, s, lane), id, kernel, HEDDLE_LOG_GANG, t,
+                    t + d);
         t += d + heddle_rng_below(g, 10);
     }
 }
@@ -318,7 +326,7 @@ static unsigned slow_cause(const struct slow *s, size_t lane, int64_t now)
     for (size_t i = 0; i < v->nstates; i++) {
         const struct heddle_log_state *x = &v->states[i];
 
-        if (x->lane != lane || x->end_ns <= x->start_ns)
+        if (x->lane != lane)
             continue;
         if (x->start_ns <= now && now < x->end_ns)
             state = x;
