@@ -37,6 +37,14 @@ uint32_t heddle_explain_find(const struct heddle_explain_work *w, uint64_t id)
     return lo < w->njobs && w->id[lo] == id ? lo : HEDDLE_EXPLAIN_NONE;
 }
 
+/* Logs of version 1.0 have one id for all passes of a recorded graph. */
+static bool is_pass(const struct heddle_log_task *t,
+                    const struct heddle_log_task *before)
+{
+    return (t->flags & HEDDLE_LOG_REPLAYED) != 0 &&
+           before->status == HEDDLE_LOG_OK;
+}
+
 /* The rows of job j are p[0 .. n), in order of time. */
 static void job_fill(struct heddle_explain_work *w, uint32_t j,
                      const struct heddle_pair *p, size_t n)
@@ -62,7 +70,8 @@ static void job_fill(struct heddle_explain_work *w, uint32_t j,
             continue;
         if (prev == HEDDLE_EXPLAIN_NONE)
             w->head[j] = row;
-        w->before[row] = prev;
+        if (prev == HEDDLE_EXPLAIN_NONE || !is_pass(t, &w->v->tasks[prev]))
+            w->before[row] = prev;
         prev = row;
     }
     w->main[j] = prev != HEDDLE_EXPLAIN_NONE ? prev : w->head[j];

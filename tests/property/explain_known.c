@@ -84,11 +84,13 @@ TEST(level_0)
     lab_run(&b, 0, 1, 1, 0, 0, 100);
     lab_run(&b, 1, 2, 1, 0, 20, 50);
     lab_state(&b, 1, HEDDLE_LOG_SLEEP, 55);
+    /* The argument: tasks for cores waited for data. */
+    heddle_trace_state(lab_lane(&b, 1), HEDDLE_LOG_SLEEP, 60, HEDDLE_LOG_DATA);
     lab_run(&b, 1, 3, 1, 0, 70, 90);
     log = lab_end(&b);
     x = explain_check(log);
     CHECK_LANE(x, 0, IS_WORK = 100);
-    CHECK_LANE(x, 1, IS_WORK = 50, IS_UNKNOWN = 40, IS_END = 10);
+    CHECK_LANE(x, 1, IS_WORK = 50, IS_UNKNOWN = 30, IS_DATA = 10, IS_END = 10);
     CHECK_EQ(x->blame_ns[HEDDLE_BLAME_EXEC], 100);
     CHECK_EQ(wait_of(log, x, 2), HEDDLE_CAUSE_UNKNOWN);
     heddle_explain_destroy(x);
@@ -230,6 +232,9 @@ TEST(busy_is_a_union)
     lab_run(&b, 1, 5, 1, 0, 60, 70);
     lab_run(&b, 1, 7, 1, 0, 80, 100);
     lab_run(&b, 2, 7, 1, HEDDLE_LOG_GANG, 85, 100);
+    /* Two passes of a graph are not a repetition. */
+    lab_run(&b, 2, 10, 1, HEDDLE_LOG_REPLAYED, 0, 5);
+    lab_run(&b, 2, 10, 1, HEDDLE_LOG_REPLAYED, 10, 15);
     /* Inside one that failed, one that did not. */
     lab_run(&b, 2, 9, 1, HEDDLE_LOG_INLINE, 30, 50);
     lab_run(&b, 2, 8, 1, HEDDLE_LOG_FAILED, 20, 60);
@@ -240,7 +245,7 @@ TEST(busy_is_a_union)
     CHECK_LANE(x, 3, IS_WORK = 100);
     CHECK_LANE(x, 1, IS_WORK = 30, IS_WASTE = 45, IS_UNKNOWN = 10,
                IS_SCHED = 15);
-    CHECK_EQ(x->lanes[2].ns[HEDDLE_CAUSE_WORK], 35);
+    CHECK_EQ(x->lanes[2].ns[HEDDLE_CAUSE_WORK], 45);
     CHECK_EQ(x->lanes[2].ns[HEDDLE_CAUSE_WASTE], 20);
     heddle_explain_destroy(x);
     heddle_log_close(log);
