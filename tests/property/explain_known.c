@@ -309,6 +309,35 @@ TEST(nested)
     heddle_log_close(log);
 }
 
+/* One after the other, each submitted when the one before had ended: the log has
+ * no dependency, the operands tell. */
+TEST(implied)
+{
+    static const uint8_t mode[] = {2, 1, 1, 3, 7, 7, 1};
+    struct lab b;
+    struct heddle_explain *x;
+    heddle_log *log;
+
+    lab_begin(&b, HEDDLE_LOG_GRAPH, 3, 0);
+    for (uint64_t i = 0; i < sizeof(mode); i++) {
+        lab_submit(&b, i + 1, 1, i * 100, 0);
+        heddle_trace_access(lab_lane(&b, 3), i + 1, 5, mode[i], 0);
+        lab_run(&b, 1, i + 1, 1, 0, i * 100 + 10, i * 100 + 20 + i);
+    }
+    log = lab_end(&b);
+    x = explain_check(log);
+    /* W, one of R, RW, one of COMMUTE, R: the longer ones are later. */
+    CHECK_EQ(x->npath, 5);
+    CHECK_EQ(x->path_ns, 10 + 12 + 13 + 15 + 16);
+    CHECK_EQ(x->path[1], heddle_log_find_task(log, 3));
+    CHECK_EQ(x->path[3], heddle_log_find_task(log, 6));
+    /* The second could have run at 20, not at 0. */
+    CHECK_EQ(x->lanes[2].ns[HEDDLE_CAUSE_DEPS], 10 + 12 + 13 + 15);
+    CHECK_EQ(x->lanes[2].ns[HEDDLE_CAUSE_SCHED], 6 * 10);
+    heddle_explain_destroy(x);
+    heddle_log_close(log);
+}
+
 static heddle_log *empty_log(int what)
 {
     struct lab b;
@@ -414,4 +443,4 @@ TEST(names)
 
 TEST_MAIN(two_workers, level_0, types_of_workers, types_of_kernels,
           data_and_room, early_data, busy_is_a_union, program_runs_its_tasks,
-          nested, nearly_nothing, curves, names)
+          nested, implied, nearly_nothing, curves, names)
