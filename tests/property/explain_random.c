@@ -484,6 +484,45 @@ TEST(many_workers)
     heddle_log_close(log);
 }
 
+/* The same with tasks everywhere, so that gaps begin and end in the middle of what
+ * is put together. Sums are compared with a lane that is idle all the time. */
+TEST(many_gaps)
+{
+    enum { CORES = 150, TASKS = 3000 };
+    int64_t idle[HEDDLE_NCAUSES] = {0};
+    struct heddle_explain *x;
+    struct heddle_rng g;
+    struct lab b;
+    heddle_log *log;
+
+    heddle_rng_seed(&g, test_seed());
+    lab_begin(&b, HEDDLE_LOG_GRAPH, CORES, 1);
+    for (uint64_t id = 1; id <= TASKS; id++) {
+        const uint64_t t = 7 * id + heddle_rng_below(&g, 30);
+
+        lab_submit(&b, id, 1, 7 * id, 0);
+        /* Lanes 0 to 2 stay idle. */
+        lab_run(&b, 3 + heddle_rng_below32(&g, CORES - 3), id, 1, 0, t,
+                t + heddle_rng_below(&g, 50));
+    }
+    log = lab_end(&b);
+    x = explain_check(log);
+    CHECK(x->ngaps < 200000);
+    for (unsigned c = 0; c < HEDDLE_NCAUSES; c++)
+        CHECK_EQ(x->lanes[1].ns[c], x->lanes[2].ns[c]);
+    for (size_t i = 0; i < x->ngaps; i++)
+        if (x->gaps[i].lane == 2)
+            idle[x->gaps[i].cause] += x->gaps[i].end_ns - x->gaps[i].start_ns;
+    for (unsigned c = 0; c < HEDDLE_NCAUSES; c++) {
+        CHECK_EQ(idle[c], x->lanes[2].ns[c]);
+        /* Nobody has more of a cause than who is idle all the time. */
+        for (unsigned l = 3; l < CORES && c >= HEDDLE_CAUSE_START; l++)
+            CHECK(x->lanes[l].ns[c] <= idle[c]);
+    }
+    heddle_explain_destroy(x);
+    heddle_log_close(log);
+}
+
 /* Cut everywhere; some bytes changed. What can be read is explained. */
 TEST(damaged)
 {
@@ -564,4 +603,4 @@ TEST(no_memory)
     heddle_log_close(log);
 }
 
-TEST_MAIN(random_logs, many_workers, damaged, no_memory)
+TEST_MAIN(random_logs, many_workers, many_gaps, damaged, no_memory)
