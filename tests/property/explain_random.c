@@ -498,7 +498,7 @@ TEST(many_gaps)
     heddle_rng_seed(&g, test_seed());
     lab_begin(&b, HEDDLE_LOG_GRAPH, CORES, 1);
     for (uint64_t id = 1; id <= TASKS; id++) {
-        const uint64_t t = 7 * id + heddle_rng_below(&g, 30);
+        const uint64_t t = 7 * id + heddle_rng_below(&g, 6);
 
         lab_submit(&b, id, 1, 7 * id, 0);
         /* Lanes 0 to 2 stay idle. */
@@ -507,7 +507,7 @@ TEST(many_gaps)
     }
     log = lab_end(&b);
     x = explain_check(log);
-    CHECK(x->ngaps < 200000);
+    CHECK(x->ngaps < 200000); /* not 150 lanes x 6000 changes */
     for (unsigned c = 0; c < HEDDLE_NCAUSES; c++)
         CHECK_EQ(x->lanes[1].ns[c], x->lanes[2].ns[c]);
     for (size_t i = 0; i < x->ngaps; i++)
