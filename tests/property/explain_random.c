@@ -560,6 +560,50 @@ TEST(damaged)
     free(p);
 }
 
+/* A flight recorder has the last records of each lane: ends without beginnings. */
+TEST(flight_recorder)
+{
+    const struct heddle_clock clock = heddle_clock_virtual();
+    const struct heddle_trace_opts o = {.clock = &clock,
+                                        .level = HEDDLE_LOG_GRAPH,
+                                        .nlanes = 4,
+                                        .chunk_bytes = 1024,
+                                        .nchunks = 2};
+    struct lab b = {.ncores = 3};
+    struct heddle_rng g;
+    heddle_log *log = NULL;
+    int fd;
+
+    heddle_rng_seed(&g, test_seed());
+    CHECK_OK(heddle_trace_create(&o, &b.tr));
+    for (uint32_t l = 0; l < 3; l++)
+        heddle_trace_define_lane(b.tr, l, HEDDLE_LOG_WORKER, NULL, -1, 0);
+    for (uint64_t id = 1; id <= 3000; id++) {
+        const uint64_t t = 10 * id + heddle_rng_below(&g, 50);
+        const uint32_t lane = heddle_rng_below32(&g, 2 + (id > 2900));
+
+        lab_submit(&b, id, 1, 10 * id, 0);
+        if (id > 5)
+            lab_dep(&b, id, id - heddle_rng_below(&g, 5));
+        lab_run(&b, lane, id, 1, 0, t, t + 8);
+        lab_state(&b, lane, HEDDLE_LOG_SPIN, t + 9);
+    }
+    snprintf(b.path, sizeof(b.path), "%s/heddle-flight-XXXXXX",
+             getenv("TMPDIR") != NULL ? getenv("TMPDIR") : P_tmpdir);
+    fd = mkstemp(b.path);
+    CHECK(fd >= 0);
+    close(fd);
+    CHECK_OK(heddle_trace_dump(b.tr, b.path, NULL, 0));
+    CHECK_OK(heddle_trace_close(b.tr, NULL, 0));
+    CHECK_OK(heddle_log_open(b.path, NULL, &log));
+    unlink(b.path);
+    CHECK(heddle_log_get_view(log)->is_flight);
+    CHECK(heddle_log_get_view(log)->overwritten > 0);
+    heddle_explain_destroy(explain_check(log));
+    explain_check_curves(log);
+    heddle_log_close(log);
+}
+
 TEST(no_memory)
 {
     const struct shape s = {.ncores = 3,
@@ -603,4 +647,5 @@ TEST(no_memory)
     heddle_log_close(log);
 }
 
-TEST_MAIN(random_logs, many_workers, many_gaps, damaged, no_memory)
+TEST_MAIN(random_logs, many_workers, many_gaps, damaged, flight_recorder,
+          no_memory)
