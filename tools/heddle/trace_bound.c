@@ -72,8 +72,17 @@ static void print_types(FILE *f, const struct heddle_log_graph *g)
 static void print_rest(FILE *f, const struct run_bound *b,
                        const struct lost *lost)
 {
+    char s[TRACE_CELL];
+
     if (b->g->graph.ntasks == 0) {
         fputs("No task ended well: there is nothing to bound.\n", f);
+        return;
+    }
+    if (b->machine != NULL) {
+        fprintf(f,
+                "On that machine no schedule of these tasks takes less than "
+                "%s.\n",
+                trace_text_ns(s, (int64_t)b->r.best));
         return;
     }
     if (b->efficiency > 1) {
