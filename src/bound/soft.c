@@ -34,12 +34,12 @@
 #include "base/clock.h"
 #include "bound/bound.h"
 
-#define FADE        2.5 /* a step is FADE / (round + FADE) */
-#define SHARP_PATH  5.0 /* exponents, and what a round adds to them */
+#define FADE        3.0 /* a step is FADE / (round + FADE) */
+#define SHARP_PATH  1.5 /* exponents, and what a round adds to them */
 #define SHARP_PATH1 0.3
 #define SHARP_AREA  10.0
 #define SHARP_AREA1 1.0
-#define SHARP_COST  20.0
+#define SHARP_COST  30.0
 #define SHARP_COST1 1.0
 #define NOTHING     40.0 /* exp(-NOTHING) counts as 0 */
 #define KEEP        0.1  /* part of the gap that makes a point worth keeping */
@@ -99,16 +99,17 @@ static double soft_forward(struct soft *x, double sharp)
 
     for (uint32_t v = 0; v < d->n; v++) {
         const uint32_t first = d->pred_end[v], end = d->pred_end[v + 1];
-        double top = 0.0, sum;
+        double top = 0.0, sum, inverse;
 
         for (uint32_t i = first; i < end; i++)
             top = x->len[d->pred[i]] > top ? x->len[d->pred[i]] : top;
         x->alone[v] = sum = soft_exp(-top);
         for (uint32_t i = first; i < end; i++)
             sum += x->part[i] = soft_exp(x->len[d->pred[i]] - top);
-        x->alone[v] /= sum;
+        inverse = 1.0 / sum;
+        x->alone[v] *= inverse;
         for (uint32_t i = first; i < end; i++)
-            x->part[i] /= sum;
+            x->part[i] *= inverse;
         x->len[v] = sharp * x->mean[v] + top + log(sum);
         most = x->len[v] > most ? x->len[v] : most;
     }
@@ -164,23 +165,21 @@ static double soft_share(const struct soft *x, uint32_t v, const double *price,
     const uint32_t r = x->d->r;
     const double *p = x->time + (size_t)x->d->kind[v] * r;
     const double flow = x->w[r] * x->flow[v];
-    double least = INFINITY, sum = 0.0, time = 0.0;
+    double least = INFINITY, sum = 0.0, time = 0.0, unit;
 
     for (uint32_t i = 0; i < r; i++) {
         share[i] = p[i] < INFINITY ? (price[i] + flow) * p[i] : INFINITY;
         least = share[i] < least ? share[i] : least;
     }
+    unit = least > 0.0 ? sharp / least : INFINITY;
     for (uint32_t i = 0; i < r; i++) {
-        if (share[i] <= least)
-            share[i] = 1.0;
-        else if (share[i] < INFINITY && least > 0.0)
-            share[i] = soft_exp(-sharp * (share[i] / least - 1.0));
-        else
-            share[i] = 0.0;
+        share[i] =
+            share[i] <= least ? 1.0 : soft_exp((least - share[i]) * unit);
         sum += share[i];
     }
+    unit = 1.0 / sum;
     for (uint32_t i = 0; i < r; i++) {
-        share[i] = share[i] > 0.0 ? share[i] / sum * p[i] : 0.0;
+        share[i] = share[i] > 0.0 ? share[i] * unit * p[i] : 0.0;
         time += share[i];
     }
     *time_out = time;

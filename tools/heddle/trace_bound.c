@@ -265,7 +265,7 @@ static int bound_log(struct cli *c, const heddle_log *log, const char *path,
 
 static int bound_run(struct cli *c, int argc, char **argv)
 {
-    struct bound_args a = {.time_ns = UINT64_C(10000000000)};
+    struct bound_args a = {.time_ns = UINT64_C(25000000000)};
     struct cli_args args = {.max = 1};
     const struct cli_opt opts[] = {
         {.name = "--durations", .kind = CLI_STRING, .out = &a.durations},
@@ -305,7 +305,7 @@ const struct heddle_cmd heddle_trace_verb_bound = {
         "  --machine FILE  another machine: its workers, and times that the "
         "log\n"
         "                  does not have\n"
-        "  --time T        the most time to compute, as 2s (default 10s)\n"
+        "  --time T        the most time to compute, as 2s (default 25s)\n"
         "  -o CERT         where the proof goes (default LOG.cert)\n"
         "  --json          one JSON object, times in seconds\n",
     .run = bound_run,
