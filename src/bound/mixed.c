@@ -36,7 +36,7 @@
 #define PATIENCE 40
 #define PROGRESS 0.6
 #define NEAR     1e-9
-#define PART     8 /* of the time, for the method here */
+#define PART     16 /* of the time, for the method here */
 
 struct path {
     uint32_t *pos, *step; /* step: indices into pred, len - 1 of them */
