@@ -123,18 +123,20 @@ static void print_rest(FILE *f, const struct run_bound *b,
     }
     fprintf(f,
             "This run is at %.1f %% of the best possible on this machine; at "
-            "most %.1f %% to gain, of which\n",
-            100 * b->efficiency, 100 * b->gap);
+            "most %.1f %% to gain%s\n",
+            100 * b->efficiency, 100 * b->gap,
+            b->gap >= 0.0005 ? ", of which" : ".");
     for (int i = 0; i < HEDDLE_NBLAMES; i++)
         if (gain->part[i] >= 0.0005)
             fprintf(f, "  %5.1f %%  %s\n", 100 * gain->part[i], part_text(i));
     fputs("The workers' time was", f);
-    for (int i = 0; i < HEDDLE_NCAUSES; i++)
-        if (gain->idle[i] >= 0.0005)
-            fprintf(f, "%s %.1f %% %s", is_first ? "" : ",",
-                    100 * gain->idle[i],
-                    heddle_explain_cause_name((unsigned)i)),
-                is_first = false;
+    for (int i = 0; i < HEDDLE_NCAUSES; i++) {
+        if (gain->idle[i] < 0.0005)
+            continue;
+        fprintf(f, "%s %.1f %% %s", is_first ? "" : ",", 100 * gain->idle[i],
+                heddle_explain_cause_name((unsigned)i));
+        is_first = false;
+    }
     fputs(".\n", f);
 }
 
