@@ -18,8 +18,9 @@
  *            settles by itself, whereas a step as far as it helps everywhere is
  *            tiny in a large graph.
  * Sharpness  the exponent of lengths is in units of the logarithm of the number
- *            of paths, so that a deep graph gets as far as a flat one. All
- *            exponents grow with the rounds.
+ *            of paths, so that a deep graph gets as far as a flat one. Exponents
+ *            grow as the gap gets smaller, within what rounds allow: too large
+ *            ones make both sides swing, small ones leave a gap for ever.
  * Invariants the mean of flows and weights is feasible, so B there is a bound,
  *            as certain as any: only directions are soft. The mean allocation
  *            is an allocation, so its largest load is no less than the optimum.
@@ -34,15 +35,20 @@
 #include "base/clock.h"
 #include "bound/bound.h"
 
-#define FADE        3.0 /* a step is FADE / (round + FADE) */
-#define SHARP_PATH  1.5 /* exponents, and what a round adds to them */
-#define SHARP_PATH1 0.3
-#define SHARP_AREA  10.0
-#define SHARP_AREA1 1.0
-#define SHARP_COST  30.0
-#define SHARP_COST1 1.0
-#define NOTHING     40.0 /* exp(-NOTHING) counts as 0 */
-#define KEEP        0.1  /* part of the gap that makes a point worth keeping */
+#define FADE 3.0 /* a step is FADE / (round + FADE) */
+/* Exponents: first, what a round adds to them at least and at most. */
+#define AREA_FIRST 10.0
+#define AREA_MORE  1.0
+#define PATH_FIRST 1.5
+#define PATH_LEAST 0.1
+#define PATH_MOST  0.3
+#define PATH_GAP   0.3 /* over the gap: what is wanted between */
+#define COST_FIRST 10.0
+#define COST_LEAST 0.2
+#define COST_MOST  1.5
+#define COST_GAP   0.7
+#define NOTHING    40.0 /* exp(-NOTHING) counts as 0 */
+#define KEEP       0.1  /* part of the gap that makes a point worth keeping */
 
 struct soft {
     const struct heddle_bound_dag *d;
@@ -234,17 +240,36 @@ static void soft_keep(struct soft *x)
     x->lower = x->value;
 }
 
+/* What the gap asks for, between the least and the most of this round. */
+static double soft_sharp(double wanted, double first, double least, double most,
+                         uint32_t round)
+{
+    return fmax(first + least * round, fmin(first + most * round, wanted));
+}
+
+static void soft_round(struct soft *x, double paths, uint32_t i)
+{
+    const double a = FADE / (i + FADE);
+    const double gap = fmax(1e-9, 1.0 - fmax(x->lower, x->value) / x->upper);
+
+    soft_flow(x,
+              paths * soft_sharp(PATH_GAP / gap, PATH_FIRST, PATH_LEAST,
+                                 PATH_MOST, i),
+              a);
+    soft_weights(x, AREA_FIRST + AREA_MORE * i, a);
+    soft_answer(
+        x, soft_sharp(COST_GAP / gap, COST_FIRST, COST_LEAST, COST_MOST, i), a);
+}
+
 static void soft_loop(struct soft *x, struct heddle_bound_effort *effort)
 {
     const double paths = fmax(1.0, soft_forward(x, 0.0)); /* the logarithm */
     uint64_t now = heddle_clock_ns(), took = 0;
     uint32_t i = 0;
 
-    soft_answer(x, SHARP_COST, 1.0);
+    soft_answer(x, COST_FIRST, 1.0);
     x->value = 0.0; /* that of the point we come from, which is kept already */
     for (; i < effort->iterations; i++) {
-        const double a = FADE / (i + FADE);
-
         if (x->upper - fmax(x->lower, x->value) <= effort->gap * x->upper)
             break;
         /* The next round will take as long as the last one. */
@@ -252,9 +277,7 @@ static void soft_loop(struct soft *x, struct heddle_bound_effort *effort)
         now += took;
         if (effort->deadline != 0 && now + took >= effort->deadline)
             break;
-        soft_flow(x, paths * (SHARP_PATH + SHARP_PATH1 * i), a);
-        soft_weights(x, SHARP_AREA + SHARP_AREA1 * i, a);
-        soft_answer(x, SHARP_COST + SHARP_COST1 * i, a);
+        soft_round(x, paths, i);
         if (x->value - x->lower > KEEP * (x->upper - x->lower))
             soft_keep(x);
     }
