@@ -1,0 +1,491 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The page: opens the runs, draws the first picture, then fetches the rest, and
+// connects charts, panel, search and keys.
+import { NONE, Pack, openPacks, fetchDir } from './pack.js';
+import { pieceAt } from './lod.js';
+import { h, byId } from './dom.js';
+import { formatTime, formatCount, formatShare } from './format.js';
+import { Run } from './run.js';
+import { View } from './view.js';
+import { Gantt, GUTTER } from './gantt.js';
+import { Overlay } from './overlay.js';
+import { Curves } from './curves.js';
+import { Overview } from './overview.js';
+import { Legend } from './legend.js';
+import { Tabs } from './tabs.js';
+import { Input } from './input.js';
+import { showTooltip } from './tooltip.js';
+import { searchTasks } from './search.js';
+import { alignRuns, compareSection } from './compare.js';
+import { summarySection, boundSection, idleSection, blameSection } from './idle.js';
+import { rangeSection } from './stats.js';
+import { taskSection, emptyTaskSection } from './panel.js';
+import { setupHelp } from './help.js';
+import { themeNow, setTheme, themeColours, onSystemTheme } from './theme.js';
+import { readHash, writeHash } from './permalink.js';
+
+const OPTIONS = [['idle', 'Idle causes', 'I', false], ['path', 'Longest chain', 'C', false],
+    ['blame', 'Blame', 'B', false], ['bounds', 'Lower bounds', 'L', true],
+    ['patterns', 'Patterns', 'P', false], ['same', 'Equal length', '', false]];
+const LIVE_EVERY = 1000;
+const MOST_FRAMES = 5000;
+
+class App {
+    constructor() {
+        this.runs = [];
+        this.selection = null;
+        this.hits = {run: null, tasks: new Uint32Array(0), at: -1};
+        this.options = Object.fromEntries(OPTIONS.map((o) => [o[0], o[3]]));
+        this.frames = [];
+        this.dirty = false;
+        this.view = new View();
+        this.gantt = new Gantt(byId('base'), this.view);
+        this.overlay = new Overlay(byId('over'), this.gantt);
+        this.curves = new Curves(byId('curve-canvas'), this.view, this.gantt);
+        this.overview = new Overview(byId('overview'), this.view);
+        this.legend = new Legend(byId('legend'), () => { this.redraw(); this.later(); });
+        this.tabs = new Tabs(byId('tabs'), byId('panel-body'));
+        this.view.onChange(() => { this.redraw(); this.later(); });
+    }
+
+    async open() {
+        const state = readHash(location.hash);
+        if (state.theme) setTheme(state.theme);
+        this.runs = (await openPacks(document)).map((p) => new Run(p));
+        await Promise.all(this.runs.map((r) => r.loadLanes()));
+        this.setup();
+        this.adopt();
+        if (state.hide.length) this.legend.set(state.hide);
+        for (const o of state.on) if (o in this.options) this.option(o, true);
+        for (const o of state.off) if (o in this.options) this.option(o, false);
+        if (state.t) this.view.set(...state.t);
+        this.frame();
+        this.rest = this.loadRest(state);
+        this.rest.catch((e) => this.banner(e.message));
+    }
+
+    // What is not needed for the first picture.
+    async loadRest(state) {
+        await new Promise((done) => { setTimeout(done, 0); });
+        await this.loadExtras(this.runs);
+        this.ready = true;
+        if (state.task !== undefined) await this.selectId(this.runs[state.run] || this.runs[0], state.task);
+        if (state.q) { byId('search').value = state.q; await this.search(state.q, false); }
+        this.problems();
+        if (this.runs[0].dir.live && location.protocol.startsWith('http')) {
+            setInterval(() => this.poll(), LIVE_EVERY);
+        }
+    }
+
+    async loadExtras(runs) {
+        for (const r of runs) {
+            await r.loadLinks();
+            await r.loadBlame();
+            await r.pack.all('mark_t', 'mark_text', 'text', 'path_task');
+            if (this.options.path) await r.pack.get('task_run');
+            await r.loadGaps();
+        }
+        await this.curves.setRuns(runs);
+        this.overview.setCurve(this.curves.list);
+        this.gantt.layout();
+        this.resize();
+        this.tabs.refresh('range');
+    }
+
+    setup() {
+        const on = (id, f) => byId(id).addEventListener('click', f);
+        on('zoom-in', () => this.view.zoom(0.5));
+        on('zoom-out', () => this.view.zoom(2));
+        on('zoom-all', () => this.view.reset());
+        on('png-button', () => this.png());
+        on('theme-button', () => this.switchTheme());
+        on('search-next', () => this.nextHit(1));
+        on('search-prev', () => this.nextHit(-1));
+        this.setupSearch();
+        byId('options').append(...OPTIONS.filter((o) => o[0] !== 'same' || this.runs.length > 1)
+            .map(([id, title, key]) => h('button', {type: 'button', id: `opt-${id}`,
+                title: key ? `${title} (${key})` : 'Stretch the second run to the length of the first',
+                'aria-pressed': String(this.options[id]), onclick: () => this.toggle(id)}, title)));
+        this.tabs.add('run', 'Run', () => this.runs.map((r) => [summarySection(r),
+            boundSection(r), idleSection(r), blameSection(r)]).flat());
+        this.tabs.add('kernels', 'Kernels', () => this.legend.sections());
+        this.tabs.add('range', 'Range', () => [h('p', {class: 'note'},
+            'What is visible in the chart.'), ...this.runs.map((r) => rangeSection(r, this.view))]);
+        this.tabs.add('task', 'Task', () => (this.selection ? taskSection(this.selection,
+            (run, t) => this.select(run, t, true), () => this.focusSelection()) : emptyTaskSection()));
+        if (this.runs.length > 1) this.tabs.add('compare', 'A / B', () => compareSection(this.runs));
+        setupHelp(byId('help'));
+        this.input = new Input(byId('gantt'), this);
+        byId('curves').addEventListener('pointermove', (e) => this.setCursor(
+            e.clientX - byId('curves').getBoundingClientRect().left));
+        byId('curves').addEventListener('pointerleave', () => this.setCursor(null));
+        new ResizeObserver(() => this.resize()).observe(byId('gantt'));
+        onSystemTheme(() => this.recolour());
+        this.tabs.show(this.runs.length > 1 ? 'compare' : 'run');
+    }
+
+    setupSearch() {
+        const input = byId('search');
+        byId('search-form').addEventListener('submit', (e) => {
+            e.preventDefault();
+            if (input.value === this.query) this.nextHit(1);
+            else this.search(input.value);
+        });
+        input.addEventListener('input', () => {
+            clearTimeout(this.typing);
+            this.typing = setTimeout(() => this.search(input.value), 250);
+        });
+        input.addEventListener('keydown', (e) => {
+            if (e.key === 'Escape') { input.value = ''; this.search(''); byId('gantt').focus(); }
+        });
+    }
+
+    // New data in this.runs: titles, colours, axis.
+    adopt() {
+        const first = this.runs[0], d = first.dir;
+        document.title = `${first.name} – Heddle trace`;
+        byId('title').textContent = this.runs.map((r) => r.name).join('  |  ');
+        const all = d.nworkers * d.makespan_ns;
+        byId('facts').textContent = this.runs.length > 1 ? 'two runs, one time axis'
+            : `${formatTime(d.makespan_ns, 4)} · ${formatCount(d.nworkers)} workers · ` +
+              `${formatCount(d.tasks)} tasks · ${all ? formatShare(d.total.work / all) : '–'} in tasks` +
+              (d.bounds ? ` · ${formatShare(d.bounds.best / d.makespan_ns)} of the best possible` : '');
+        byId('live').hidden = !d.live;
+        const nothing = this.runs.every((r) => !r.dir.runs);
+        byId('nothing').hidden = !nothing;
+        byId('nothing').textContent = 'This log has no task that ran.';
+        this.legend.setRuns(this.runs);
+        if (this.legend.hidden.size) for (const r of this.runs) this.legend.apply(r);
+        this.gantt.setRuns(this.runs);
+        this.align();
+        this.recolour();
+        this.resize();
+        this.problems();
+    }
+
+    align() {
+        const total = alignRuns(this.runs, this.options.same);
+        this.view.resize(total, 16 * Math.min(...this.runs.map((r) => r.unit)));
+    }
+
+    problems() {
+        const all = this.runs.flatMap((r) => [r.dir.partial, ...r.pack.problems]).filter(Boolean);
+        this.banner(all.slice(0, 3).join(' '));
+    }
+
+    banner(text) {
+        byId('banner').textContent = text;
+        byId('banner').hidden = !text;
+    }
+
+    say(text) { byId('status').textContent = text; }
+
+    // ---- drawing
+
+    resize() {
+        const box = byId('gantt'), dpr = Math.min(window.devicePixelRatio || 1, 2);
+        this.gantt.resize(box.clientWidth, box.clientHeight, dpr);
+        this.overlay.resize(box.clientWidth, box.clientHeight, dpr);
+        this.curves.resize(box.clientWidth, dpr);
+        this.overview.resize(box.clientWidth, byId('overview').clientHeight, dpr);
+        this.redraw();
+    }
+
+    recolour() {
+        const c = themeColours();
+        this.gantt.setTheme(c);
+        this.overlay.colours = this.curves.colours = this.overview.colours = c;
+        this.redraw();
+    }
+
+    redraw() {
+        if (this.dirty) return;
+        this.dirty = true;
+        requestAnimationFrame(() => this.frame());
+    }
+
+    frame() {
+        const begin = performance.now();
+        this.dirty = false;
+        this.gantt.draw();
+        this.overlay.draw();
+        this.curves.draw();
+        this.overview.draw();
+        byId('range').textContent = `${formatTime(Math.max(0, this.view.t0), 4)} to ` +
+            formatTime(Math.min(this.view.total, this.view.t1), 4);
+        if (this.frames.length < MOST_FRAMES) this.frames.push(performance.now() - begin);
+    }
+
+    // When things are calm: statistics and the address.
+    later() {
+        clearTimeout(this.calm);
+        this.calm = setTimeout(() => {
+            this.tabs.refresh('range');
+            this.permalink();
+        }, 200);
+    }
+
+    permalink() {
+        const on = OPTIONS.filter((o) => this.options[o[0]] && !o[3]).map((o) => o[0]);
+        const off = OPTIONS.filter((o) => !this.options[o[0]] && o[3]).map((o) => o[0]);
+        const s = this.selection;
+        const hash = writeHash({t: this.view.isWhole ? null : [this.view.t0, this.view.t1],
+            task: s ? s.run.pack.peek('task_id')[s.task] : undefined,
+            run: s ? this.runs.indexOf(s.run) : 0, q: this.query, hide: [...this.legend.hidden],
+            on, off, theme: document.documentElement.dataset.theme});
+        history.replaceState(null, '', hash || location.pathname + location.search);
+    }
+
+    png() {
+        const out = document.createElement('canvas');
+        out.width = this.gantt.canvas.width;
+        out.height = this.gantt.canvas.height;
+        const g = out.getContext('2d');
+        g.drawImage(this.gantt.canvas, 0, 0);
+        g.drawImage(this.overlay.canvas, 0, 0);
+        out.toBlob((blob) => {
+            const a = h('a', {href: URL.createObjectURL(blob), download: `${this.runs[0].name}.png`});
+            a.click();
+            setTimeout(() => URL.revokeObjectURL(a.href), 1000);
+        });
+    }
+
+    // ---- options
+
+    toggle(id) { this.option(id, !this.options[id]); }
+
+    option(id, value) {
+        this.options[id] = value;
+        const button = byId(`opt-${id}`);
+        if (button) button.setAttribute('aria-pressed', String(value));
+        this.gantt.idle = this.options.idle;
+        this.gantt.blame = this.options.blame;
+        this.overlay.bounds = this.options.bounds;
+        this.overlay.path = this.options.path;
+        if (id === 'path' && value) {
+            Promise.all(this.runs.map((r) => r.pack.all('path_task', 'task_run'))).then(() => {
+                const none = this.runs.every((r) => !r.pack.peek('path_task').length);
+                this.banner(none ? 'This log has no dependencies: record level 1 to see the longest chain.' : '');
+                this.redraw();
+            });
+        }
+        if (id === 'patterns') { this.gantt.patterned = value; this.gantt.restyle(); }
+        if (id === 'same') this.align();
+        if (id === 'blame') this.gantt.layout();
+        this.redraw();
+        this.later();
+    }
+
+    switchTheme() {
+        setTheme(themeNow() === 'dark' ? 'light' : 'dark');
+        this.recolour();
+        this.later();
+    }
+
+    help() { byId('help').showModal(); }
+    focusSearch() { byId('search').focus(); byId('search').select(); }
+
+    rowHeight(factor) {
+        this.gantt.zoomY = Math.min(Math.max(this.gantt.zoomY * factor, 0.3), 8);
+        this.gantt.layout();
+        this.redraw();
+    }
+
+    scrollRows(by) { this.gantt.scroll(by); this.redraw(); }
+
+    setBox(box) { this.overlay.box = box; this.overlay.draw(); }
+
+    setCursor(x) {
+        this.overlay.cursor = this.curves.cursor = x !== null && x >= GUTTER ? x : null;
+        this.overlay.draw();
+        this.curves.draw();
+    }
+
+    hover(at) {
+        const pick = at ? this.gantt.pick(at[0], at[1]) : null;
+        this.overlay.hover = pick;
+        this.setCursor(at ? at[0] : null);
+        showTooltip(byId('tooltip'), pick, this.gantt, at);
+    }
+
+    // ---- selection
+
+    async click(x, y) {
+        const pick = this.gantt.pick(x, y);
+        if (!pick || pick.piece < 0) return this.deselect();
+        return this.selectPiece(pick.row, pick.piece);
+    }
+
+    async selectPiece(row, piece) {
+        const {run, lane, type} = row;
+        await run.loadTasks();
+        let task = NONE;
+        if (type === 'task') task = run.pack.peek('run_task')[run.runOfPiece(lane, piece)];
+        else if (type === 'blame') task = lane.task[piece];
+        else task = run.xfer.xfer_task[lane.index[lane.series.src ? lane.series.src[piece] : piece]];
+        if (task === undefined || task === NONE) return this.deselect();
+        return this.select(run, task, false);
+    }
+
+    // reveal: move the view to the task.
+    async select(run, task, reveal = true) {
+        await run.loadTasks();
+        if (!(task >= 0 && task < run.dir.tasks)) return;
+        this.selection = this.overlay.selection = {run, task,
+            preds: run.predecessors(task), succs: run.successors(task)};
+        const t = run.task(task);
+        if (reveal && t.ran) {
+            this.view.reveal(t.start / run.stretch, t.end / run.stretch);
+            const row = this.gantt.rowOfLane(run, t.lane);
+            if (row) {
+                const y = this.gantt.rowY(row);
+                if (y < 40) this.gantt.scroll(y - 60);
+                if (y + row.h > this.gantt.height) this.gantt.scroll(y + row.h - this.gantt.height + 20);
+            }
+        }
+        this.tabs.show('task');
+        this.say(`Task ${t.id}, ${t.kernel} ${t.name}, on ${t.laneName}, ` +
+            `${t.ran ? formatTime(t.duration) : 'never ran'}`);
+        this.redraw();
+        this.later();
+    }
+
+    async selectId(run, id) {
+        await run.loadTasks();
+        const i = run.pack.peek('task_id').indexOf(id);
+        if (i >= 0) await this.select(run, i, false);
+    }
+
+    deselect() {
+        this.selection = this.overlay.selection = null;
+        this.tabs.refresh('task');
+        this.redraw();
+        this.later();
+    }
+
+    focusSelection() {
+        if (!this.selection) return;
+        const {run} = this.selection, t = run.task(this.selection.task);
+        if (!t.ran) return;
+        const a = t.start / run.stretch, b = t.end / run.stretch, pad = (b - a) * 2;
+        this.view.set(a - pad, b + pad);
+    }
+
+    // The row and time where keys go on: the selection, or the middle.
+    place() {
+        const mid = (this.view.t0 + this.view.t1) / 2;
+        if (this.selection) {
+            const {run, task} = this.selection, t = run.task(task);
+            const row = t.ran ? this.gantt.rowOfLane(run, t.lane) : null;
+            if (row) return {row, at: (t.start + t.end) / 2 / run.stretch, run: t.run};
+        }
+        return {row: this.gantt.rows.find((r) => r.type === 'task' && r.lane.series.n), at: mid};
+    }
+
+    selectMiddle(row = this.place().row, at = this.place().at) {
+        if (!row) return;
+        const piece = pieceAt(row.lane.series, row.run.units(at), Infinity);
+        if (piece >= 0) this.selectPiece(row, piece);
+    }
+
+    step(by) {
+        const {row, at} = this.place();
+        if (!row) return;
+        const s = row.lane.series, i = pieceAt(s, row.run.units(at), Infinity) + by;
+        if (i < s.first || i >= s.first + s.n) return;
+        const task = row.run.pack.peek('run_task');
+        const go = () => this.select(row.run, row.run.pack.peek('run_task')[row.run.runOfPiece(row.lane, i)]);
+        if (task) go();
+        else row.run.loadTasks().then(go);
+    }
+
+    stepRow(by) {
+        const {row, at} = this.place();
+        if (!row) return;
+        const rows = this.gantt.rows.filter((r) => r.type === 'task' && r.lane.series.n);
+        const next = rows[rows.indexOf(row) + by];
+        if (next) this.selectMiddle(next, at);
+    }
+
+    // ---- search
+
+    async search(query, go = true) {
+        this.query = query.trim();
+        let found = {run: this.runs[0], tasks: new Uint32Array(0), at: -1};
+        if (this.query) {
+            for (const run of this.runs) {
+                await run.loadTasks();
+                const tasks = searchTasks(run, this.query);
+                if (tasks.length) { found = {run, tasks, at: -1}; break; }
+            }
+        }
+        this.hits = this.overlay.hits = found;
+        this.showCount();
+        if (this.query && go) await this.nextHit(1);
+        this.redraw();
+        this.later();
+        return found.tasks.length;
+    }
+
+    showCount() {
+        const {tasks, at} = this.hits, n = tasks.length;
+        const text = !this.query ? '' : n === 0 ? 'none'
+            : `${at >= 0 ? `${formatCount(at + 1)} of ` : ''}${formatCount(n)}`;
+        byId('search-count').textContent = text;
+        if (this.query) this.say(n ? `${n} tasks found` : 'No task found');
+    }
+
+    async nextHit(by) {
+        const {run, tasks, at} = this.hits, n = tasks.length;
+        if (!n) return;
+        this.hits.at = (at + by + (at < 0 && by < 0 ? 1 : 0) + n) % n;
+        this.showCount();
+        await this.select(run, tasks[this.hits.at]);
+    }
+
+    // ---- a program that still runs
+
+    async poll() {
+        if (this.polling || document.hidden) return;
+        this.polling = true;
+        try {
+            const dir = await fetchDir(0), old = this.runs[0];
+            if (dir.generation > old.dir.generation) {
+                const run = new Run(new Pack(0, dir, old.pack.source));
+                await run.loadLanes();
+                this.runs[0] = run;
+                this.deselectGone(old, run);
+                this.adopt();
+                await this.loadExtras(this.runs);
+                this.tabs.refresh();
+            }
+            byId('live').hidden = !dir.live;
+        } catch (e) {
+            this.banner(`The program that serves this page does not answer: ${e.message}`);
+        }
+        this.polling = false;
+    }
+
+    deselectGone(old, run) {
+        this.hits = this.overlay.hits = {run, tasks: new Uint32Array(0), at: -1};
+        if (this.selection && this.selection.run === old) {
+            const {task} = this.selection;
+            this.selection = this.overlay.selection = null;
+            this.select(run, task, false);
+        }
+    }
+}
+
+const app = new App();
+window.heddleView = {
+    app,
+    frames: app.frames,
+    ready: app.open().then(() => app).catch((e) => {
+        app.banner(`The data cannot be shown: ${e.message}`);
+        throw e;
+    }),
+    range: () => [app.view.t0, app.view.t1],
+    select: (task) => app.select(app.runs[0], task),
+    selected: () => (app.selection ? app.selection.task : null),
+    search: (q) => { byId('search').value = q; return app.search(q); },
+};

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What lies above the chart and changes with the mouse: grid, selection, arrows,
+// longest chain, bounds, marks, hits of a search, the box of a zoom.
+import { NONE } from './pack.js';
+import { upperBound } from './lod.js';
+import { GUTTER, AXIS } from './gantt.js';
+import { drawArrows, drawPath, taskBox } from './arrows.js';
+import { formatTime, niceStep } from './format.js';
+
+const BOUND_NAMES = {path: 'longest chain', area: 'area', mixed: 'area and chains',
+    window: 'window', focus: 'focus'};
+const MOST_HITS = 20000;
+
+export class Overlay {
+    constructor(canvas, gantt) {
+        this.canvas = canvas;
+        this.gantt = gantt;
+        this.g = canvas.getContext('2d');
+        this.hover = null;      // {row, piece}
+        this.selection = null;  // {run, task, preds, succs}
+        this.box = null;        // {x0, x1} of a zoom in progress
+        this.cursor = null;     // x of the mouse
+        this.hits = null;       // {run, tasks}
+        this.path = false;
+        this.bounds = true;
+        this.arrows = true;
+        this.colours = {};
+    }
+
+    resize(width, height, dpr) {
+        const w = Math.round(width * dpr), h = Math.round(height * dpr);
+        if (w !== this.canvas.width || h !== this.canvas.height) {
+            this.canvas.width = w;
+            this.canvas.height = h;
+        }
+        this.dpr = dpr;
+    }
+
+    draw(target = this.g) {
+        const g = target, {gantt, colours} = this;
+        if (!gantt.width || !colours.accent) return;
+        g.setTransform(this.dpr, 0, 0, this.dpr, 0, 0);
+        if (g === this.g) g.clearRect(0, 0, gantt.width, gantt.height);
+        this.drawGrid(g);
+        for (const run of gantt.runs) {
+            this.drawMarks(g, run);
+            if (this.path) drawPath(g, gantt, run, colours);
+        }
+        if (this.bounds) this.drawBounds(g);
+        this.drawHits(g);
+        if (this.selection) {
+            if (this.arrows) drawArrows(g, gantt, this.selection, colours);
+            this.outline(g, taskBox(gantt, this.selection.run, this.selection.task),
+                colours.accent, 2.5);
+        }
+        if (this.hover) this.outlinePiece(g, this.hover);
+        if (this.box) this.drawBox(g);
+        if (this.cursor !== null && !this.box) this.drawCursor(g);
+    }
+
+    drawGrid(g) {
+        const {gantt} = this, {view} = gantt;
+        const step = niceStep((view.t1 - view.t0) / Math.max(2, gantt.plotWidth / 110));
+        g.fillStyle = this.colours.grid;
+        for (let t = Math.ceil(view.t0 / step) * step; t <= view.t1; t += step) {
+            const x = Math.round(gantt.x(t));
+            if (x > GUTTER) g.fillRect(x, AXIS, 1, gantt.height - AXIS);
+        }
+        // Before the first and after the last time there is nothing.
+        g.fillStyle = this.colours.outside;
+        const a = gantt.x(0), b = gantt.x(view.total);
+        if (a > GUTTER) g.fillRect(GUTTER, AXIS, a - GUTTER, gantt.height - AXIS);
+        if (b < gantt.width) g.fillRect(Math.max(b, GUTTER), AXIS, gantt.width, gantt.height - AXIS);
+    }
+
+    drawBounds(g) {
+        const {gantt, colours} = this;
+        g.font = `11px ${colours.font}`;
+        g.textBaseline = 'bottom';
+        gantt.runs.forEach((run, k) => {
+            const bounds = run.dir.bounds;
+            if (!bounds) return;
+            const rows = gantt.rows.filter((r) => r.run === run);
+            if (!rows.length) return;
+            const two = gantt.runs.length > 1;
+            const top = two ? Math.max(AXIS, gantt.rowY(rows[0])) : AXIS;
+            const last = rows[rows.length - 1];
+            const end = two ? gantt.rowY(last) + last.h : gantt.height;
+            let at = 0;
+            for (const [kind, ns] of Object.entries(bounds.kind || {}).sort((a, b) => b[1] - a[1])) {
+                if (!(ns > 0)) continue;
+                const x = gantt.x(ns / run.stretch), best = ns === bounds.best;
+                const y = end - 4 - 15 * at++;
+                if (x < GUTTER || x > gantt.width || end < AXIS) continue;
+                g.strokeStyle = g.fillStyle = best ? colours.bound : colours.muted;
+                g.lineWidth = best ? 2 : 1;
+                g.setLineDash(best ? [] : [4, 4]);
+                g.beginPath();
+                g.moveTo(x, top);
+                g.lineTo(x, end);
+                g.stroke();
+                const text = `${best ? 'lower bound: ' : ''}${BOUND_NAMES[kind] || kind} ` +
+                    formatTime(ns);
+                const w = g.measureText(text).width, left = x - w - 12 > GUTTER;
+                const tx = left ? x - w - 6 : x + 6;
+                g.fillStyle = colours.plot;
+                g.globalAlpha = 0.85;
+                g.fillRect(tx - 3, y - 14, w + 6, 15);
+                g.globalAlpha = 1;
+                g.fillStyle = best ? colours.bound : colours.muted;
+                g.textAlign = 'left';
+                g.fillText(text, tx, y);
+            }
+            g.setLineDash([]);
+        });
+    }
+
+    drawMarks(g, run) {
+        const t = run.pack.peek('mark_t'), text = run.pack.peek('mark_text');
+        if (!t || !t.length) return;
+        const {gantt, colours} = this;
+        g.font = `10px ${colours.font}`;
+        g.textBaseline = 'top';
+        g.textAlign = 'left';
+        let next = GUTTER;
+        const lo = upperBound(t, run.units(gantt.view.t0), 0, t.length);
+        for (let i = lo; i < t.length; i++) {
+            const x = gantt.x(run.ns(t[i]));
+            if (x > gantt.width) break;
+            if (x < next) continue;
+            g.fillStyle = colours.mark;
+            g.fillRect(Math.round(x), AXIS, 1, gantt.height - AXIS);
+            const name = run.text(text[i]);
+            if (name) {
+                const w = g.measureText(name).width;
+                g.fillStyle = colours.plot;
+                g.fillRect(x + 1, AXIS, w + 7, 13);
+                g.fillStyle = colours.mark;
+                g.fillText(name, x + 4, AXIS + 1);
+                next = x + w + 10;
+            } else next = x + 2;
+        }
+    }
+
+    drawHits(g) {
+        if (!this.hits || !this.hits.tasks.length || this.hits.tasks.length > MOST_HITS) return;
+        const {gantt} = this, {run, tasks} = this.hits;
+        const of = run.pack.peek('task_run');
+        const seen = new Map();
+        g.fillStyle = this.colours.hit;
+        for (const t of tasks) {
+            const r = of[t];
+            if (r === NONE) continue;
+            const x = Math.round(gantt.x(run.ns(run.start[r])));
+            if (x < GUTTER - 5 || x > gantt.width) continue;
+            const lane = run.laneOfRun(r), key = lane * 65536 + x;
+            if (seen.has(key)) continue;
+            seen.set(key, true);
+            const row = gantt.rowOfLane(run, lane);
+            if (!row) continue;
+            const y = gantt.rowY(row);
+            if (y < AXIS) continue;
+            const end = gantt.x(run.ns(run.start[r] + run.dur[r]));
+            g.fillRect(Math.max(x, GUTTER), y, Math.max(2, end - x), 3);
+        }
+    }
+
+    outline(g, b, colour, width) {
+        if (!b) return;
+        const x0 = Math.max(b.x0, GUTTER - 4), x1 = Math.min(Math.max(b.x1, b.x0 + 3),
+            this.gantt.width + 4);
+        if (x1 < GUTTER || x0 > this.gantt.width || b.y + b.h < AXIS) return;
+        g.save();
+        g.beginPath();
+        g.rect(GUTTER, AXIS, this.gantt.width, this.gantt.height);
+        g.clip();
+        g.strokeStyle = this.colours.plot;
+        g.lineWidth = width + 2;
+        g.strokeRect(x0, b.y + 0.5, x1 - x0, b.h - 2);
+        g.strokeStyle = colour;
+        g.lineWidth = width;
+        g.strokeRect(x0, b.y + 0.5, x1 - x0, b.h - 2);
+        g.restore();
+    }
+
+    outlinePiece(g, hover) {
+        const {row, piece} = hover, {gantt} = this;
+        if (piece < 0) return;
+        const s = row.lane.series;
+        this.outline(g, {x0: gantt.x(row.run.ns(s.start[piece])), y: gantt.rowY(row), h: row.h,
+            x1: gantt.x(row.run.ns(s.start[piece] + s.dur[piece]))}, this.colours.text, 1.5);
+    }
+
+    drawBox(g) {
+        const {gantt, colours} = this;
+        const a = Math.max(GUTTER, Math.min(this.box.x0, this.box.x1));
+        const b = Math.max(this.box.x0, this.box.x1);
+        g.fillStyle = colours.accent;
+        g.globalAlpha = 0.15;
+        g.fillRect(a, AXIS, b - a, gantt.height);
+        g.globalAlpha = 1;
+        g.fillRect(a, 0, 1, gantt.height);
+        g.fillRect(b, 0, 1, gantt.height);
+        g.font = `600 11px ${colours.font}`;
+        g.textAlign = 'center';
+        g.textBaseline = 'top';
+        g.fillText(formatTime(gantt.time(b) - gantt.time(a)), (a + b) / 2, AXIS + 6);
+    }
+
+    drawCursor(g) {
+        if (this.cursor < GUTTER) return;
+        g.fillStyle = this.colours.cursor;
+        g.fillRect(Math.round(this.cursor), AXIS, 1, this.gantt.height);
+    }
+}
