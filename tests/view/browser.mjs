@@ -307,10 +307,12 @@ test('from a server, following a program that runs', async () => {
         await b.eval('heddleView.app.view.set(1e5, 2e5)');
         await b.eval('heddleView.select(30)');
         const r = await range();
+        await b.eval("heddleView.app.tabs.show('kernels')");
         packs[0] = synth({nt: 11, coding: 'raw', live: false, generation: 3});
         await b.until("/286 tasks/.test(document.getElementById('facts').innerText)", 10);
         assert.deepEqual(await range(), r, 'the view is kept');
         await b.until('heddleView.selected() === 30', 5);
+        assert.equal(await b.eval('heddleView.app.tabs.current'), 'kernels');
     } finally {
         server.closeAllConnections();
         server.close();

@@ -82,12 +82,13 @@ export class Gantt {
         let fixed = 0, weight = 0;
         for (const r of rows) { fixed += r.fixed + (r.gap || 0); weight += r.weight; }
         const fit = weight ? (room - fixed) / weight : 0;
-        const unit = Math.max(7, Math.min(40, Math.floor(fit)) * this.zoomY);
+        const cap = Math.max(40, Math.min(72, fit * 0.35));  // a few rows may be high
+        const unit = Math.max(5, Math.floor(Math.min(cap, fit))) * this.zoomY;
         let y = top;
         for (const r of rows) {
             y += r.gap || 0;
             r.y = y;
-            r.h = r.fixed || Math.max(6, Math.floor(unit * r.weight), Math.min(11, Math.floor(unit)));
+            r.h = r.fixed || Math.max(4, Math.floor(unit * r.weight), Math.min(11, Math.floor(unit)));
             y += r.h;
         }
         this.rows = rows;
@@ -175,8 +176,8 @@ export class Gantt {
         const {run, lane, type} = row, {view} = this;
         const luts = this.luts.get(run);
         const t0 = run.units(view.t0), t1 = run.units(view.t1);
-        const pad = row.h > 14 ? 2 : row.h > 9 ? 1 : 0;
-        const top = row.y - this.scrollY + (pad ? 1 : 0), bottom = row.y + row.h - this.scrollY - pad;
+        const pad = row.h > 14 ? 2 : row.h > 4 ? 1 : 0;
+        const top = row.y - this.scrollY + (row.h > 9 ? 1 : 0), bottom = row.y + row.h - this.scrollY - pad;
         if (this.idle && lane.gaps) {
             rasterSeries(this.row, lane.gaps, t0, t1, null);
             const inset = Math.floor((bottom - top) / 4);
@@ -286,6 +287,12 @@ export class Gantt {
         }
         g.fillStyle = colours.line;
         g.fillRect(GUTTER - 1, 0, 1, this.height);
+        const room = this.height - AXIS;
+        if (this.content > room) {  // there is more above or below
+            g.fillStyle = colours.muted;
+            g.fillRect(GUTTER - 5, AXIS + this.scrollY / this.content * room, 3,
+                room * room / this.content);
+        }
     }
 
     headText(run) {

@@ -59,6 +59,7 @@ export class Run {
     // Idle gaps of all lanes, coloured by cause.
     async loadGaps() {
         const a = await this.pack.all('gap_start', 'gap_dur', 'gap_cause');
+        this.hasGaps = true;
         for (const l of this.lanes) {
             const n = Math.max(0, Math.min(l.dir.gap_n || 0,
                 a.gap_start.length - l.dir.gap_first));
@@ -73,15 +74,19 @@ export class Run {
     async loadLinks() {
         const a = await this.pack.all(...XFER_ARRAYS);
         this.xfer = a;
-        const lists = new Map();
-        for (let i = 0; i < a.xfer_start.length; i++) {
-            const key = a.xfer_src[i] * 256 + a.xfer_dst[i];
-            if (!lists.has(key)) lists.set(key, []);
-            lists.get(key).push(i);
+        const n = a.xfer_start.length, at = new Uint32Array(65537);
+        const pair = (i) => a.xfer_src[i] * 256 + a.xfer_dst[i];
+        for (let i = 0; i < n; i++) at[pair(i) + 1]++;
+        const pairs = [];
+        for (let p = 0; p < 65536; p++) {
+            if (at[p + 1]) pairs.push([p, at[p], at[p] + at[p + 1]]);
+            at[p + 1] += at[p];
         }
+        const order = new Uint32Array(n);
+        for (let i = 0; i < n; i++) order[at[pair(i)]++] = i;
         const node = (i) => (this.dir.nodes[i] || {name: `node ${i}`}).name;
-        this.links = [...lists.keys()].sort((x, y) => x - y).map((key) => {
-            const index = Uint32Array.from(lists.get(key));
+        this.links = pairs.map(([key, first, last]) => {
+            const index = order.subarray(first, last);
             const start = index.map((i) => a.xfer_start[i]);
             const dur = index.map((i) => a.xfer_dur[i]);
             const cls = index.map((i) => a.xfer_kind[i]);
