@@ -3,7 +3,7 @@
 // image, pixel by pixel, so that the time of a frame depends on the size of the
 // window, hardly on the number of tasks; text is drawn on top.
 import { Row, rasterSeries, upperBound, pieceAt } from './lod.js';
-import { Lut, colourRow, causeStyles, blameStyles, xferStyles, inkOn } from './colour.js';
+import { Lut, colourRow, causeStyles, blameStyles, blameTitle, xferStyles, inkOn, XFER_KINDS } from './colour.js';
 import { formatTick, formatShare, niceStep, tickUnit } from './format.js';
 
 export const GUTTER = 172;    // width of the names, CSS pixels
@@ -28,6 +28,7 @@ export class Gantt {
         this.blame = false;
         this.patterned = false;
         this.colours = {};
+        this.widths = new Map();  // of labels
         this.width = this.height = 0;
         this.dpr = 1;
     }
@@ -225,8 +226,8 @@ export class Gantt {
 
     labelText(label) {
         const {row, run, i} = label, s = row.lane.series, cls = s.cls[i];
-        if (row.type === 'link') return ['fetch', 'prefetch', 'write back', 'evict'][cls] || '';
-        if (row.type === 'blame') return (run.dir.blames || [])[cls] || '';
+        if (row.type === 'link') return XFER_KINDS[cls] || '';
+        if (row.type === 'blame') return blameTitle((run.dir.blames || [])[cls] || '');
         const names = run.pack.peek('task_name'), tasks = run.pack.peek('run_task');
         const r = run.runOfPiece(row.lane, i);
         const own = names && tasks ? run.text(names[tasks[r]]) : '';
@@ -237,19 +238,32 @@ export class Gantt {
         const {g} = this;
         g.textBaseline = 'middle';
         g.textAlign = 'left';
-        const char = 6.2;
         for (const l of this.labels) {
             const s = l.row.lane.series, style = l.row.type === 'task'
                 ? l.run.styles[s.cls[l.i]] : null;
             if (l.run.shown && l.row.type === 'task' && !l.run.shown[s.cls[l.i]]) continue;
-            const room = Math.floor((l.w - 8) / char);
-            let text = this.labelText(l);
-            if (text.length > room) text = room > 2 ? `${text.slice(0, room - 1)}…` : '';
+            const small = l.row.h < 16;
+            const text = this.fit(this.labelText(l), l.w - 5, small);
             if (!text) continue;
-            g.font = `${l.row.h < 16 ? 10 : 11}px ${this.colours.font}`;
+            g.font = `${small ? 10 : 11}px ${this.colours.font}`;
             g.fillStyle = style ? inkOn(style.colour) : '#ffffff';
-            g.fillText(text, l.x + 5, this.rowY(l.row) + l.row.h / 2 + 0.5);
+            g.fillText(text, l.x + 3.5, this.rowY(l.row) + l.row.h / 2 + 0.5);
         }
+    }
+
+    // As much of a text as fits into `room` pixels; widths are measured once.
+    fit(text, room, small) {
+        if (this.widths.size > 20000) this.widths.clear();
+        const key = small ? text : `${text}\n`;
+        let w = this.widths.get(key);
+        if (w === undefined) {
+            this.g.font = `${small ? 10 : 11}px ${this.colours.font}`;
+            w = this.g.measureText(text).width;
+            this.widths.set(key, w);
+        }
+        if (w <= room) return text;
+        const n = Math.floor(text.length * (room - 8) / w);
+        return n >= 3 ? `${text.slice(0, n)}…` : '';
     }
 
     drawGutter() {

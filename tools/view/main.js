@@ -18,7 +18,8 @@ import { showTooltip } from './tooltip.js';
 import { Finder } from './finder.js';
 import { followLive } from './live.js';
 import { alignRuns, compareSection } from './compare.js';
-import { summarySection, boundSection, idleSection, blameSection } from './idle.js';
+import { causeTitle, summarySection, boundSection, idleSection, blameSection } from './idle.js';
+import { causeStyles, blameStyles, blameTitle, xferStyles } from './colour.js';
 import { rangeSection } from './stats.js';
 import { taskSection, emptyTaskSection } from './panel.js';
 import { setupHelp } from './help.js';
@@ -91,6 +92,7 @@ class App {
         await this.curves.setRuns(runs);
         this.overview.setCurve(this.curves.list);
         this.gantt.layout();
+        this.legend.setKeys(this.keys());
         this.resize();
         this.tabs.refresh('range');
     }
@@ -252,6 +254,7 @@ class App {
         this.gantt.blame = this.options.blame;
         this.overlay.bounds = this.options.bounds;
         this.overlay.path = this.options.path;
+        if (id === 'path' && !value) this.problems();
         if (id === 'path' && value) {
             Promise.all(this.runs.map((r) => r.pack.all('path_task', 'task_run'))).then(() => {
                 const none = this.runs.every((r) => !r.pack.peek('path_task').length);
@@ -267,8 +270,25 @@ class App {
         }
         if (id === 'same') this.align();
         if (id === 'blame') this.gantt.layout();
+        this.legend.setKeys(this.keys());
         this.redraw();
         this.later();
+    }
+
+    // What else has colours in the chart, for the legend.
+    keys() {
+        const {dir} = this.runs[0], {idle, blame} = this.options, out = [];
+        const used = (c) => c.name !== 'work' && this.runs.some((r) => (r.dir.total || {})[c.name] > 0);
+        if (idle) {
+            const styles = causeStyles(dir.causes || []);
+            out.push(['Idle', styles.filter((s, i) => used(dir.causes[i]))
+                .map((s) => ({...s, name: causeTitle(s.name)}))]);
+        }
+        if (blame) {
+            out.push(['Blame', blameStyles(dir.blames || []).map((s) => ({...s, name: blameTitle(s.name)}))]);
+        }
+        if (this.runs.some((r) => r.links.length)) out.push(['Transfers', xferStyles()]);
+        return out;
     }
 
     // Idle gaps, fetched when they are first wanted.
