@@ -179,14 +179,19 @@ export class Gantt {
         const t0 = run.units(view.t0), t1 = run.units(view.t1);
         const pad = row.h > 14 ? 2 : row.h > 4 ? 1 : 0;
         const top = row.y - this.scrollY + (row.h > 9 ? 1 : 0), bottom = row.y + row.h - this.scrollY - pad;
+        // Zoomed in, gaps lie between the tasks; zoomed out, in a strip below them.
+        let tasksEnd = bottom;
         if (this.idle && lane.gaps) {
             rasterSeries(this.row, lane.gaps, t0, t1, null);
-            const inset = Math.floor((bottom - top) / 4);
-            this.fillRows(luts.gap, top + inset, bottom - inset, background);
+            const height = bottom - top, inset = Math.floor(height / 4);
+            const below = !this.row.direct && height >= 6;
+            if (below) tasksEnd = bottom - Math.max(2, Math.floor(height / 3));
+            this.fillRows(luts.gap, below ? tasksEnd : top + inset,
+                below ? bottom : bottom - inset, background);
         }
         if (!lane.series.n) return;
         rasterSeries(this.row, lane.series, t0, t1, type === 'task' ? run.shown : null);
-        this.fillRows(luts[type], top, bottom, null);
+        this.fillRows(luts[type], top, tasksEnd, null);
         if (this.row.direct && row.h >= 13) this.collectLabels(row, t0, t1);
     }
 

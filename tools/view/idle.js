@@ -97,8 +97,8 @@ export function boundSection(run) {
     const title = h('h3', null, 'How good could it be?');
     if (!bounds || !bounds.best) {
         return h('section', null, title, h('p', {class: 'empty'},
-            run.dir.edges ? 'No lower bound is known for this run.'
-                : 'No lower bound is known: it needs the dependencies (record level 1).'));
+            run.dir.bounds_why || (run.dir.edges ? 'No lower bound is known for this run.'
+                : 'No lower bound is known: it needs the dependencies (record level 1).')));
     }
     const names = {path: 'longest chain', area: 'area: all workers always busy',
         mixed: 'area and chains', window: 'window', focus: 'focus'};
@@ -127,6 +127,8 @@ export function summarySection(run) {
             ['Dependencies', dir.edges ? formatCount(dir.edges) : 'none recorded (level 0)'],
             dir.path_ns ? ['Longest chain', formatTime(dir.path_ns, 4)] : null,
             ['Data handles', formatCount(dir.handles)],
+            run.bad && run.bad.length ? ['Did not end well', `${formatCount(run.badCount)} executions, ✗ in the chart`] : null,
+            run.pending ? ['Never ran', `${formatCount(run.pending)} tasks`] : null,
             dir.lost ? ['Records lost', formatCount(dir.lost)] : null,
             dir.overwritten ? ['Records overwritten', formatCount(dir.overwritten)] : null,
             ...(dir.nodes || []).map((n) => [`Memory of ${n.name}`,

@@ -77,7 +77,7 @@ export class Input {
 
     key(e) {
         if (e.ctrlKey || e.metaKey || e.altKey) return;
-        const el = e.target, {app} = this;
+        const el = e.target;
         if (el.closest && el.closest('dialog')) return;
         if (el.tagName === 'INPUT') return;
         const moves = ['ArrowLeft', 'ArrowRight', 'ArrowUp', 'ArrowDown', 'Home', 'Enter'];
@@ -87,7 +87,6 @@ export class Input {
         if (!action) return;
         e.preventDefault();
         action(e);
-    
     }
 
     actions() {

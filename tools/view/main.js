@@ -84,10 +84,12 @@ class App {
         for (const r of runs) {
             await r.loadLinks();
             await r.loadBlame();
+            await r.loadBad();
             await r.pack.all('mark_t', 'mark_text', 'text', 'path_task');
             if (this.options.path) await r.pack.get('task_run');
             if (r.dir.tasks <= SOME_TASKS || this.options.idle) await r.loadGaps();
             if (r.dir.tasks <= FEW_TASKS) await r.loadTasks();
+            if (r.bad.length || r.pending) this.tabs.refresh('run');
         }
         await this.curves.setRuns(runs);
         this.overview.setCurve(this.curves.list);
@@ -357,7 +359,7 @@ class App {
         if (!(task >= 0 && task < run.dir.tasks)) return;
         this.selection = this.overlay.selection = {run, task,
             preds: run.predecessors(task), succs: run.successors(task),
-            other: await this.counterpart(run, task)};
+            runs: run.executions(task), other: await this.counterpart(run, task)};
         const t = run.task(task);
         if (reveal && t.ran) {
             this.view.reveal(t.start / run.stretch, t.end / run.stretch);

@@ -14,6 +14,7 @@ const XFER_ARRAYS = ['xfer_start', 'xfer_dur', 'xfer_src', 'xfer_dst', 'xfer_byt
     'xfer_handle', 'xfer_task', 'xfer_kind'];
 const STATUS_NAMES = {0: 'ended well', 1: 'failed', 2: 'cancelled',
     3: 'declined, tried elsewhere', 7: 'never ran'};
+const MOST_BAD = 10000;
 const FLAG_NAMES = [[0x08, 'ran inside a waiting task'], [0x10, 'helper of a gang'],
     [0x20, 'became a graph of smaller tasks'], [0x40, 'from a recorded graph']];
 
@@ -104,7 +105,37 @@ export class Run {
         }
     }
 
-    async loadTasks() { return this.pack.all(...TASK_ARRAYS); }
+    async loadTasks() {
+        const a = await this.pack.all(...TASK_ARRAYS);
+        if (this.pending === undefined) {
+            this.pending = 0;
+            const of = a.task_run;
+            for (let t = 0; t < of.length; t++) if (of[t] === NONE) this.pending++;
+        }
+        return a;
+    }
+
+    // Executions that failed, were cancelled or declined; the first MOST_BAD.
+    async loadBad() {
+        const status = await this.pack.get('run_status');
+        this.bad = [];
+        this.badCount = 0;
+        for (let r = 0; r < status.length; r++) {
+            if (status[r] === 0) continue;
+            if (this.badCount++ < MOST_BAD) this.bad.push(r);
+        }
+    }
+
+    // All executions of a task: it may be repeated, or run on a gang.
+    executions(index) {
+        const of = this.pack.peek('run_task'), status = this.pack.peek('run_status'), out = [];
+        for (let r = of.indexOf(index); r >= 0 && out.length < MOST_BAD; r = of.indexOf(index, r + 1)) {
+            const s = status[r] ?? 0;
+            out.push({run: r, lane: this.laneOfRun(r), start: this.start[r] * this.unit,
+                duration: this.dur[r] * this.unit, status: STATUS_NAMES[s] || `status ${s}`});
+        }
+        return out.sort((a, b) => a.start - b.start);
+    }
 
     // `shown` per kernel of this run, or null.
     filter(shown) {
