@@ -93,6 +93,8 @@ export class Gantt {
             y += r.h;
         }
         this.rows = rows;
+        this.laneRows = new Map(this.runs.map((run) => [run, []]));
+        for (const r of rows) if (r.type === 'task') this.laneRows.get(r.run)[r.lane.index] = r;
         this.content = y + 4;
         this.scroll(0);
     }
@@ -138,8 +140,8 @@ export class Gantt {
     }
 
     rowOfLane(run, lane) {
-        return this.rows.find((r) => r.run === run && r.type === 'task' &&
-            r.lane.index === lane) || null;
+        const rows = this.laneRows.get(run);
+        return (rows && rows[lane]) || null;
     }
 
     // {row, piece} under a point, or null.

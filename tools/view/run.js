@@ -55,6 +55,8 @@ export class Run {
                 series: makeSeries(this.start, this.dur, this.kernel, d.first, n,
                     this.span, this.shown)};
         });
+        this.filled = this.lanes.filter((l) => l.dir.n).sort((p, q) => p.dir.first - q.dir.first);
+        this.firsts = this.filled.map((l) => l.dir.first);
     }
 
     // Idle gaps of all lanes, coloured by cause.
@@ -145,8 +147,10 @@ export class Run {
         }
     }
 
+    // Index of the lane of an execution, or -1.
     laneOfRun(run) {
-        return this.lanes.findIndex((l) => run >= l.dir.first && run < l.dir.first + l.dir.n);
+        const i = upperBound(this.firsts, run, 0, this.firsts.length) - 1, l = this.filled[i];
+        return l && run < l.dir.first + l.dir.n ? l.index : -1;
     }
 
     // The execution at a piece of a lane's series.
