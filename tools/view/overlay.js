@@ -92,10 +92,13 @@ export class Overlay {
         for (const run of gantt.runs) {
             const {bounds} = run.dir, e = this.extent(run);
             if (!bounds || !e) continue;
-            const list = Object.entries(bounds.kind || {}).filter(([, ns]) => ns > 0)
-                .filter(([, ns]) => gantt.runs.length < 2 || ns === bounds.best)
-                .sort((a, b) => b[1] - a[1]);
-            list.forEach(([kind, ns], i) => {
+            const names = new Map();  // of equal ones: all names
+            for (const [kind, ns] of Object.entries(bounds.kind || {})) {
+                if (!(ns > 0) || (gantt.runs.length > 1 && ns !== bounds.best)) continue;
+                names.set(ns, [...(names.get(ns) || []), BOUND_NAMES[kind] || kind]);
+            }
+            const list = [...names].sort((a, b) => b[0] - a[0]);
+            list.forEach(([ns, kinds], i) => {
                 const x = gantt.x(ns / run.stretch), best = ns === bounds.best;
                 if (x < GUTTER || x > gantt.width || e.end < AXIS) return;
                 g.strokeStyle = best ? colours.bound : colours.muted;
@@ -105,8 +108,7 @@ export class Overlay {
                 g.moveTo(x, e.top);
                 g.lineTo(x, e.end);
                 g.stroke();
-                const text = `${best ? 'lower bound: ' : ''}${BOUND_NAMES[kind] || kind} ` +
-                    formatTime(ns);
+                const text = `${best ? 'lower bound: ' : ''}${kinds.join(', ')} ${formatTime(ns, 4)}`;
                 this.boundLabel(g, text, x, e.end - 4 - 15 * i, best);
             });
             g.setLineDash([]);
