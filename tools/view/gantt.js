@@ -11,6 +11,7 @@ export const AXIS = 26;       // height of the time axis
 const HEAD = 24;              // title of a run, when there are two
 const MARKS = 18;             // room for the names of marks
 const GROUP_GAP = 8;          // between workers, devices, links
+const NAME_STEP = 10;         // least distance of two names
 const LABEL_MIN = 34;         // narrowest piece with a label
 
 const KIND_ORDER = {worker: 0, device: 1, other: 2, submitter: 3, link: 4};
@@ -278,6 +279,7 @@ export class Gantt {
         g.fillStyle = colours.panel;
         g.fillRect(0, 0, GUTTER, this.height);
         g.textBaseline = 'middle';
+        let last = -Infinity;
         for (const row of this.rows) {
             const y = this.rowY(row);
             if (y + row.h < AXIS || y > this.height) continue;
@@ -290,8 +292,9 @@ export class Gantt {
                 g.fillText(this.headText(row.run), 10, y + row.h / 2);
                 continue;
             }
-            if (row.h < 9) continue;
-            g.font = `${row.h < 12 ? 9 : 11.5}px ${colours.font}`;
+            if (y + row.h / 2 - last < NAME_STEP) continue;  // no room for every name
+            last = y + row.h / 2;
+            g.font = `${row.h < 12 ? 9.5 : 11.5}px ${colours.font}`;
             g.fillStyle = row.type === 'task' ? colours.text : colours.muted;
             g.textAlign = 'left';
             const idle = row.lane.dir && row.lane.dir.is_worker && row.lane.dir.idle;

@@ -26,9 +26,14 @@ import { setupHelp } from './help.js';
 import { themeNow, setTheme, themeColours, onSystemTheme } from './theme.js';
 import { readHash, writeHash } from './permalink.js';
 
-const OPTIONS = [['idle', 'Idle causes', 'I', false], ['path', 'Longest chain', 'C', false],
-    ['blame', 'Blame', 'B', false], ['bounds', 'Lower bounds', 'L', true],
-    ['patterns', 'Patterns', 'P', false], ['same', 'Equal length', '', false]];
+// [id, title, what it does, on at the start]
+const OPTIONS = [
+    ['idle', 'Idle causes', 'Colour the time between tasks by its cause (I)', false],
+    ['path', 'Longest chain', 'Tasks that depend on each other and take longest together (C)', false],
+    ['blame', 'Blame', 'From the last task backwards: what each moment was needed for (B)', false],
+    ['bounds', 'Lower bounds', 'No schedule on this machine can end before these lines (L)', true],
+    ['patterns', 'Patterns', 'A pattern for each kernel, beside its colour (P)', false],
+    ['same', 'Equal length', 'Stretch the second run to the length of the first', false]];
 const MOST_FRAMES = 5000;
 const FEW_TASKS = 200000;    // then all arrays are fetched at once
 const SOME_TASKS = 3000000;  // then at least the idle gaps
@@ -55,6 +60,8 @@ class App {
         const state = readHash(location.hash);
         if (state.theme) setTheme(state.theme);
         this.runs = (await openPacks(document)).map((p) => new Run(p));
+        const newer = this.runs.find((r) => r.dir.version !== 1);
+        if (newer) throw new Error(`version ${newer.dir.version} of the data is not known to this page`);
         await Promise.all(this.runs.map((r) => r.loadLanes()));
         this.setup();
         this.adopt();
@@ -107,8 +114,7 @@ class App {
         on('png-button', () => this.png());
         on('theme-button', () => this.switchTheme());
         byId('options').append(...OPTIONS.filter((o) => o[0] !== 'same' || this.runs.length > 1)
-            .map(([id, title, key]) => h('button', {type: 'button', id: `opt-${id}`,
-                title: key ? `${title} (${key})` : 'Stretch the second run to the length of the first',
+            .map(([id, title, what]) => h('button', {type: 'button', id: `opt-${id}`, title: what,
                 'aria-pressed': String(this.options[id]), onclick: () => this.toggle(id)}, title)));
         this.tabs.add('run', 'Run', () => this.runs.map((r) => [summarySection(r),
             boundSection(r), idleSection(r), blameSection(r)]).flat());
@@ -344,6 +350,7 @@ class App {
 
     async selectPiece(row, piece) {
         const {run, lane, type} = row;
+        if (!run.pack.peek('task_run')) this.fetching();
         await run.loadTasks();
         let task = NONE;
         if (type === 'task') task = run.pack.peek('run_task')[run.runOfPiece(lane, piece)];
@@ -353,8 +360,15 @@ class App {
         return this.select(run, task, false);
     }
 
+    // Details of large logs are fetched with the first selection.
+    fetching() {
+        this.tabs.show('task');
+        byId('panel-body').replaceChildren(h('p', {class: 'empty'}, 'Fetching the details of all tasks…'));
+    }
+
     // reveal: move the view to the task; show: turn to its tab.
     async select(run, task, reveal = true, show = true) {
+        if (show && !run.pack.peek('task_run')) this.fetching();
         await run.loadTasks();
         if (!(task >= 0 && task < run.dir.tasks)) return;
         this.selection = this.overlay.selection = {run, task,
