@@ -270,6 +270,22 @@ test('two runs side by side', async () => {
     assert.ok(colours.size > 60);
 });
 
+test('no picture is lost when the size changes', async () => {
+    const empty = await b.eval(`(async () => {
+        const base = document.getElementById('base'), box = document.getElementById('charts');
+        let bad = 0;
+        for (let i = 0; i < 6; i++) {
+            box.style.marginBottom = i % 2 ? '0' : '40px';
+            await new Promise((r) => requestAnimationFrame(() => setTimeout(r)));
+            const [r, g, bl] = base.getContext('2d').getImageData(base.width - 2, base.height - 2, 1, 1).data;
+            if (r + g + bl === 0) bad++;
+        }
+        box.style.marginBottom = '';
+        return bad;
+    })()`);
+    assert.equal(empty, 0);
+});
+
 test('logs with little in them', async () => {
     for (const [name, opts, words] of [['level0', {nt: 6, level: 0}, /record level 1/],
         ['none', {nt: 0}, /Tasks\s*0/], ['one', {nt: 1, workers: 1, devices: 0}, /Tasks\s*1/],

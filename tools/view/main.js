@@ -185,7 +185,8 @@ class App {
         this.overlay.resize(box.clientWidth, box.clientHeight, dpr);
         this.curves.resize(box.clientWidth, dpr);
         this.overview.resize(box.clientWidth, byId('overview').clientHeight, dpr);
-        this.redraw();
+        this.all = true;
+        this.frame();  // at once: a canvas of a new size is empty
     }
 
     recolour() {
