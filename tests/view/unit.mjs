@@ -21,8 +21,8 @@ import {curveColumns} from '../../tools/view/curves.js';
 import {assignStyles, inkOn} from '../../tools/view/colour.js';
 import {readHash, writeHash} from '../../tools/view/permalink.js';
 import {alignRuns} from '../../tools/view/compare.js';
-import {whyItWaited} from '../../tools/view/panel.js';
-import {formatTime, formatBytes, formatTick, tickUnit, niceStep} from '../../tools/view/format.js';
+import {readyTime, whyItWaited} from '../../tools/view/panel.js';
+import {formatTime, formatMoment, formatBytes, formatTick, tickUnit, niceStep} from '../../tools/view/format.js';
 
 let seed = 12345;
 const random = (n) => {
@@ -307,6 +307,10 @@ test('tasks: times, neighbours, operands, transfers', async () => {
         assert.ok(run.operands(t).length >= 1);
         assert.ok(whyItWaited(run, x, run.predecessors(t)).length > 10);
     }
+    const x = {...run.task(9), ready: null};
+    const ends = run.predecessors(9).map((p) => run.task(p).end);
+    assert.equal(readyTime(run, x, run.predecessors(9)), Math.max(x.submit, ...ends));
+    assert.equal(readyTime(run, {...x, submit: null}, []), null);
     assert.equal(run.task(0).name, 'diagonal step 0');
     assert.equal(run.operands(0)[0].name, 'A(0,0)');
     assert.equal(run.links.length, 2);
@@ -452,6 +456,9 @@ test('two runs on one axis, or of equal length', async () => {
 test('numbers for people', () => {
     assert.equal(formatTime(1234567), '1.23 ms');
     assert.equal(formatTime(0), '0');
+    assert.equal(formatMoment(117872012, 10), '117.872012 ms');
+    assert.equal(formatMoment(1437696, 30720), '1.4377 ms');
+    assert.equal(formatMoment(0, 5), '0 ns');
     assert.equal(formatTime(NaN), '–');
     assert.equal(formatBytes(1536), '1.50 KiB');
     assert.equal(niceStep(3e-7), 5e-7);

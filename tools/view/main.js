@@ -4,7 +4,7 @@
 import { NONE, openPacks } from './pack.js';
 import { pieceAt } from './lod.js';
 import { h, byId } from './dom.js';
-import { formatTime, formatCount, formatShare } from './format.js';
+import { formatTime, formatMoment, formatCount, formatShare } from './format.js';
 import { Run } from './run.js';
 import { View } from './view.js';
 import { Gantt, GUTTER } from './gantt.js';
@@ -212,8 +212,9 @@ class App {
         this.curves.draw();
         if (!all) return;
         this.overview.draw();
-        byId('range').textContent = `${formatTime(Math.max(0, this.view.t0), 4)} to ` +
-            formatTime(Math.min(this.view.total, this.view.t1), 4);
+        const {t0, t1, total} = this.view, from = Math.max(0, t0), to = Math.min(total, t1);
+        byId('range').textContent = `${formatMoment(from, t1 - t0)} to ${formatMoment(to, t1 - t0)} ` +
+            `(${formatTime(to - from)})`;
         if (this.frames.length < MOST_FRAMES) this.frames.push(performance.now() - begin);
     }
 
