@@ -351,6 +351,41 @@ test('absent columns have their defaults', async () => {
     assert.equal(searchTasks(run, 'gemm').length, run.dir.kernels[3].n);
 });
 
+test('nonsense in the arrays does no harm', async () => {
+    for (let round = 0; round < 150; round++) {
+        const data = synth({nt: 6, coding: 'raw', seed: round + 1});
+        const names = Object.keys(data.arrays).filter((n) => data.arrays[n].length);
+        for (let k = 0; k < 6; k++) {
+            const name = names[random(names.length)], a = data.arrays[name];
+            const what = random(3);
+            for (let i = 0; i < 10; i++) a[random(a.length)] = what ? random(4294967296) : random(100);
+            if (what === 2) data.dir.arrays[name].n += 5;  // more than there is
+        }
+        const run = new Run(packOf(data)), row = new Row(200);
+        await run.loadLanes();
+        await run.loadTasks();
+        await run.loadGaps();
+        await run.loadLinks();
+        await run.loadBlame();
+        await run.loadBad();
+        for (const l of [...run.lanes, ...run.links]) rasterSeries(row, l.series, 0, run.span + 10, null);
+        for (let t = 0; t < run.dir.tasks; t++) {
+            const x = run.task(t), preds = run.predecessors(t);
+            assert.equal(typeof whyItWaited(run, {...x, ready: readyTime(run, x, preds)}, preds), 'string');
+            run.successors(t);
+            run.operands(t);
+            run.executions(t);
+            run.transfers(t);
+        }
+        rangeStats(run, 0, run.dir.makespan_ns);
+        for (const q of ['gemm', 'operand:a', 'name:d', 'dur<1ms', '5']) searchTasks(run, q);
+    }
+    const none = new Run(new Pack(0, {version: 1}, async () => new Uint8Array(0)));
+    await none.loadLanes();
+    await none.loadTasks();
+    assert.equal(none.makespan, 0);
+});
+
 // ---- search
 
 test('search finds by kernel, name, operand, id and duration', async () => {

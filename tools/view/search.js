@@ -70,7 +70,7 @@ function matchTerm(run, term) {
     if (!(loose || field === 'name' || field === 'operand')) return hit;
     const starts = matchTexts(p('text'), text), names = p('task_name');
     if (starts.size && (loose || field === 'name')) {
-        for (let t = 0; t < names.length; t++) if (starts.has(names[t])) hit[t] = 1;
+        for (let t = 0; t < n; t++) if (starts.has(names[t])) hit[t] = 1;
     }
     if (starts.size && (loose || field === 'operand')) markOperands(run, starts, hit);
     return hit;
@@ -81,8 +81,9 @@ function markOperands(run, starts, hit) {
     const handle = run.pack.peek('op_handle');
     const wanted = Uint8Array.from(names, (o) => (starts.has(o) ? 1 : 0));
     if (!wanted.includes(1)) return;
-    for (let t = 0; t + 1 < off.length; t++) {
-        for (let i = off[t]; i < off[t + 1]; i++) if (wanted[handle[i]]) hit[t] = 1;
+    for (let t = 0; t + 1 < off.length && t < hit.length; t++) {
+        const end = Math.min(off[t + 1], handle.length);
+        for (let i = off[t]; i < end; i++) if (wanted[handle[i]]) hit[t] = 1;
     }
 }
 
