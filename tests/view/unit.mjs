@@ -409,8 +409,26 @@ test('search finds by kernel, name, operand, id and duration', async () => {
     expect('kernel:trsm operand:a(5,', (t) => kernel(t) === 'trsm' && ops(t).some((o) => o.includes('a(5,')));
     expect('dur>100us', (t) => run.task(t).duration > 1e5);
     expect('dur<30us kernel:gemm', (t) => run.task(t).duration <= 3e4 && kernel(t) === 'gemm');
+    expect('is:pending', () => false);
+    expect('is:ok', () => true);
     expect('nothing like this', () => false);
     assert.equal(searchTasks(run, '  ').length, 0);
+});
+
+test('search by outcome', async () => {
+    const {run, data} = await openRun({nt: 5, failed: 6});
+    data.arrays.task_run[3] = NONE;
+    const other = new Run(packOf(data));
+    await other.loadLanes();
+    await other.loadTasks();
+    const of = data.arrays.task_run;
+    assert.deepEqual([...searchTasks(other, 'is:failed')].sort((a, b) => a - b),
+        [...of.keys()].filter((t) => t !== 3 && of[t] % 6 === 0));
+    assert.deepEqual([...searchTasks(other, 'is:pending')], [3]);
+    assert.equal(other.pending, 1);
+    assert.equal(other.task(3).ran, false);
+    assert.match(whyItWaited(other, other.task(3), []), /never ran/);
+    assert.equal(searchTasks(run, 'is:nonsense').length, 0);
 });
 
 test('queries and texts', () => {
