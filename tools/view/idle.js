@@ -127,7 +127,7 @@ export function summarySection(run) {
             ['Dependencies', dir.edges ? formatCount(dir.edges) : 'none recorded (level 0)'],
             dir.path_ns ? ['Longest chain', formatTime(dir.path_ns, 4)] : null,
             ['Data handles', formatCount(dir.handles)],
-            run.bad && run.bad.length ? ['Did not end well', 
+            run.bad && run.bad.length ? ['Did not end well',
                 `${formatCount(run.badCount)} executions, ✗ in the chart (search is:failed)`] : null,
             run.pending ? ['Never ran', `${formatCount(run.pending)} tasks`] : null,
             dir.lost ? ['Records lost', formatCount(dir.lost)] : null,
