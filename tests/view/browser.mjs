@@ -286,6 +286,15 @@ test('no picture is lost when the size changes', async () => {
     assert.equal(empty, 0);
 });
 
+test('details can be hidden, the chart takes the room', async () => {
+    const width = () => b.eval("document.getElementById('base').width");
+    const before = await width();
+    await b.eval("document.getElementById('panel-button').click()");
+    await b.until(`document.getElementById('base').width > ${before + 300}`, 5);
+    await b.eval("document.getElementById('panel-button').click()");
+    await b.until(`document.getElementById('base').width === ${before}`, 5);
+});
+
 test('logs with little in them', async () => {
     for (const [name, opts, words] of [['level0', {nt: 6, level: 0}, /record level 1/],
         ['none', {nt: 0}, /Tasks\s*0/], ['one', {nt: 1, workers: 1, devices: 0}, /Tasks\s*1/],

@@ -135,6 +135,8 @@ test('an array that cannot be read is empty and reported', async () => {
     for (const name of ['a', 'b', 'c']) assert.equal((await pack.get(name)).length, 0);
     assert.equal((await pack.get('absent')).length, 0);
     assert.equal(pack.problems.length, 3);
+    pack.source = async () => new Uint8Array(16);
+    assert.equal((await pack.get('a')).length, 4, 'tried again');
 });
 
 test('data in the page cannot end the script', () => {

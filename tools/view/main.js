@@ -113,6 +113,11 @@ class App {
         on('zoom-all', () => this.view.reset());
         on('png-button', () => this.png());
         on('theme-button', () => this.switchTheme());
+        on('panel-button', () => {
+            const hide = !byId('panel').hidden;
+            byId('panel').hidden = hide;
+            byId('panel-button').setAttribute('aria-expanded', String(!hide));
+        });
         byId('options').append(...OPTIONS.filter((o) => o[0] !== 'same' || this.runs.length > 1)
             .map(([id, title, what]) => h('button', {type: 'button', id: `opt-${id}`, title: what,
                 'aria-pressed': String(this.options[id]), onclick: () => this.toggle(id)}, title)));
@@ -372,6 +377,7 @@ class App {
     async select(run, task, reveal = true, show = true) {
         if (show && !run.pack.peek('task_run')) this.fetching();
         await run.loadTasks();
+        if (run.pack.problems.length) this.problems();
         if (!(task >= 0 && task < run.dir.tasks)) return;
         this.selection = this.overlay.selection = {run, task,
             preds: run.predecessors(task), succs: run.successors(task),
