@@ -124,6 +124,17 @@ test('wheel, drag, box and keys change the range', async () => {
     assert.deepEqual(await range(), all);
 });
 
+test('the tooltip tells what is under the mouse, also after a zoom', async () => {
+    const [x, y] = await middle(100);
+    await b.mouse('mouseMoved', x, y);
+    await b.until("/#101/.test(document.getElementById('tooltip').innerText)", 5);
+    await b.eval('heddleView.app.view.set(3e6, 3.1e6)');
+    await b.until("!/#101/.test(document.getElementById('tooltip').innerText)", 5);
+    await b.mouse('mouseMoved', 1400, 500);
+    await b.until("document.getElementById('tooltip').hidden", 5);
+    await b.key('0');
+});
+
 test('search finds, goes on, goes back', async () => {
     const n = await b.eval("heddleView.search('kernel:potrf')");
     assert.equal(n, 12);

@@ -512,8 +512,8 @@ test('numbers for people', () => {
     assert.equal(formatTime(1234567), '1.23 ms');
     assert.equal(formatTime(0), '0');
     assert.equal(formatMoment(117872012, 10), '117.872012 ms');
-    assert.equal(formatMoment(1437696, 30720), '1.4377 ms');
-    assert.equal(formatMoment(0, 5), '0 ns');
+    assert.equal(formatMoment(1437696, 30720), '1.43770 ms');
+    assert.equal(formatMoment(0, 5), '0');
     assert.equal(formatTime(NaN), '–');
     assert.equal(formatBytes(1536), '1.50 KiB');
     assert.equal(niceStep(3e-7), 5e-7);

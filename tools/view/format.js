@@ -39,7 +39,8 @@ export function formatTick(ns, step, unit) {
 // A moment, precise enough for things that last `length`.
 export function formatMoment(ns, length) {
     if (!Number.isFinite(ns)) return '–';
-    const step = 10 ** Math.floor(Math.log10(Math.max(1, length / 100)));
+    if (ns === 0) return '0';
+    const step = 10 ** Math.floor(Math.log10(Math.max(1, length / 1000)));
     return formatTick(ns, step, tickUnit(step, Math.abs(ns), 6));
 }
 

@@ -226,7 +226,10 @@ class App {
     // When things are calm: statistics and the address.
     later() {
         clearTimeout(this.calm);
+        this.overlay.hover = null;  // something else is under the mouse now
+        byId('tooltip').hidden = true;
         this.calm = setTimeout(() => {
+            if (this.mouse) this.hover(this.mouse);
             this.tabs.refresh('range');
             this.permalink();
         }, 200);
@@ -341,6 +344,7 @@ class App {
     }
 
     hover(at) {
+        this.mouse = at;
         const pick = at ? this.gantt.pick(at[0], at[1]) : null;
         this.overlay.hover = pick;
         this.setCursor(at ? at[0] : null);
