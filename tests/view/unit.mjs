@@ -22,7 +22,7 @@ import {assignStyles, inkOn} from '../../tools/view/colour.js';
 import {readHash, writeHash} from '../../tools/view/permalink.js';
 import {alignRuns} from '../../tools/view/compare.js';
 import {readyTime, whyItWaited} from '../../tools/view/panel.js';
-import {formatTime, formatMoment, formatBytes, formatTick, tickUnit, niceStep} from '../../tools/view/format.js';
+import {formatTime, formatMoment, formatBytes, formatCount, formatTick, tickUnit, niceStep} from '../../tools/view/format.js';
 
 let seed = 12345;
 const random = (n) => {
@@ -511,6 +511,8 @@ test('two runs on one axis, or of equal length', async () => {
 test('numbers for people', () => {
     assert.equal(formatTime(1234567), '1.23 ms');
     assert.equal(formatTime(0), '0');
+    assert.equal(formatCount(1234567), '1\u202f234\u202f567');
+    assert.equal(formatCount(999), '999');
     assert.equal(formatMoment(117872012, 10), '117.872012 ms');
     assert.equal(formatMoment(1437696, 30720), '1.43770 ms');
     assert.equal(formatMoment(0, 5), '0');
