@@ -84,9 +84,7 @@ class App {
         if (state.task !== undefined) await this.selectId(this.runs[state.run] || this.runs[0], state.task);
         if (state.q) { byId('search').value = state.q; await this.finder.search(state.q, false); }
         this.problems();
-        if (this.runs[0].dir.live && location.protocol.startsWith('http')) {
-            followLive(this);
-        }
+        if (location.protocol.startsWith('http')) followLive(this);
     }
 
     async loadExtras(runs) {
@@ -152,9 +150,10 @@ class App {
         const all = d.nworkers * d.makespan_ns;
         byId('facts').textContent = this.runs.length > 1 ? 'two runs, one time axis'
             : `${formatTime(d.makespan_ns, 4)} · ${formatCount(d.nworkers)} workers · ` +
-              `${formatCount(d.tasks)} tasks · ${all ? formatShare(d.total.work / all) : '–'} in tasks` +
+              `${formatCount(d.tasks)} tasks · ${all && d.explained ? `${formatShare(d.total.work / all)} in tasks` : 'being explained'}` +
               (d.bounds ? ` · ${formatShare(d.bounds.best / d.makespan_ns)} of the best possible` : '');
         byId('live').hidden = !d.live;
+        byId('live').textContent = d.explained ? 'live' : 'reading';
         const nothing = this.runs.every((r) => !r.dir.runs);
         byId('nothing').hidden = !nothing;
         byId('nothing').textContent = 'This log has no task that ran.';
@@ -232,8 +231,8 @@ class App {
     tellRange(now) {
         const {t0, t1, total} = this.view, from = Math.max(0, t0), to = Math.min(total, t1);
         this.told = now;
-        byId('range').textContent = `${formatMoment(from, t1 - t0)} to ${formatMoment(to, t1 - t0)} ` +
-            `(${formatTime(to - from)})`;
+        const length = from > 0 ? ` (${formatTime(to - from)})` : '';
+        byId('range').textContent = `${formatMoment(from, t1 - t0)} to ${formatMoment(to, t1 - t0)}${length}`;
     }
 
     // When things are calm: statistics and the address.
