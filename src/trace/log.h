@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/map.h"
+#include "base/sort.h"
 #include "heddle/trace.h"
 #include "trace/format.h"
 
@@ -138,15 +139,6 @@ struct heddle_log_build {
 HEDDLE_MUST_USE heddle_status heddle_log_join(struct heddle_log_build *b);
 
 /* ---- sorting ---- */
-
-struct heddle_pair {
-    uint64_t key;
-    uint64_t idx;
-};
-
-/* Stable, ascending; linear. `tmp` has n pairs too. */
-void heddle_sort_pairs(struct heddle_pair *p, struct heddle_pair *tmp,
-                       size_t n);
 
 static inline uint64_t heddle_time_key(int64_t t)
 {
