@@ -8,11 +8,10 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/assert.h"
 #include "base/cond.h"
+#include "trace/store.h"
 
 #define HEDDLE_EXPORT(name, on)                                                \
     HEDDLE_IF(on, extern const struct heddle_export_ops heddle_export_##name;)
@@ -47,7 +46,6 @@ heddle_status heddle_log_export(const heddle_log *log, const char *format,
                                 const char *path, unsigned flags)
 {
     const struct heddle_export_ops *ops;
-    struct stat sb = {0};
     heddle_status st;
     FILE *f;
 
@@ -58,14 +56,12 @@ heddle_status heddle_log_export(const heddle_log *log, const char *format,
     f = fopen(path, "we");
     if (f == NULL)
         return HEDDLE_EIO;
-    /* Of the name, not of what it leads to: /dev/stdout is not ours to remove. */
-    (void)lstat(path, &sb);
     st = ops->run(log, f, flags);
     if (ferror(f) != 0 && st == HEDDLE_OK)
         st = HEDDLE_EIO;
     if (fclose(f) != 0 && st == HEDDLE_OK)
         st = HEDDLE_EIO;
-    if (st != HEDDLE_OK && S_ISREG(sb.st_mode)) /* never a device */
-        (void)unlink(path);
+    if (st != HEDDLE_OK)
+        heddle_trace_discard(path);
     return st;
 }

@@ -208,8 +208,11 @@ static heddle_status lanes_init(struct heddle_trace *tr)
     return HEDDLE_OK;
 }
 
-static void header_init(struct heddle_trace *tr)
+static void header_init(struct heddle_trace *tr,
+                        const struct heddle_trace_opts *o)
 {
+    const bool is_virtual = heddle_clock_is_virtual(&tr->clock);
+
     tr->header = (struct heddle_fmt_header){
         .major = HEDDLE_FMT_MAJOR,
         .minor = HEDDLE_FMT_MINOR,
@@ -219,8 +222,10 @@ static void header_init(struct heddle_trace *tr)
         .ns_per_tick = tr->clock.ns_per_tick,
         .tick0 = tr->clock.tick0,
         .ns0 = tr->clock.ns0,
-        .wall_ns = heddle_clock_read(CLOCK_REALTIME),
-        .wall_tick = heddle_ticks(),
+        .wall_ns = is_virtual && o->wall_ns != 0
+                       ? o->wall_ns
+                       : heddle_clock_read(CLOCK_REALTIME),
+        .wall_tick = is_virtual ? o->wall_tick : heddle_ticks(),
     };
 }
 
@@ -273,7 +278,7 @@ heddle_status heddle_trace_create(const struct heddle_trace_opts *opts,
     heddle_mutex_init(&tr->def_lock, HEDDLE_RANK_LEAF, "trace definitions");
     heddle_map_init(&tr->strings, tr->a);
     sizes_init(tr, opts);
-    header_init(tr);
+    header_init(tr, opts);
     st = lanes_init(tr);
     if (st == HEDDLE_OK && tr->is_file)
         st =

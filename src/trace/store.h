@@ -148,6 +148,9 @@ void heddle_trace_flush_defs(struct heddle_trace *tr, bool is_last);
 bool heddle_trace_write_defs(struct heddle_log_writer *w, const uint8_t *p,
                              size_t bytes, bool is_last);
 
+/* Removes a file that could not be finished; leaves devices and links alone. */
+void heddle_trace_discard(const char *path);
+
 /* Puts a sentence into why[0..bytes), which may be NULL. */
 HEDDLE_PRINTF(3, 4)
 void heddle_trace_why(char *why, size_t bytes, const char *fmt, ...);

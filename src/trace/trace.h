@@ -46,6 +46,8 @@ struct heddle_trace_opts {
     uint32_t nchunks;     /* per lane, flight recorder; 0: 4; at least 2 */
     size_t max_def_bytes; /* kept for a dump; 0: 16 MiB */
     const char *path;     /* NULL: flight recorder */
+    uint64_t wall_ns;     /* of a virtual clock: CLOCK_REALTIME when the log */
+    uint64_t wall_tick;   /*   began, and the tick then; 0: now, 0 */
     char *why;            /* gets a sentence on failure; may be NULL */
     size_t why_bytes;
 };
