@@ -60,10 +60,12 @@ static inline double heddle_offline_time(const struct heddle_offline_dag *d,
 /* A schedule while it is made. */
 struct heddle_offline_sched {
     double makespan;
-    uint32_t *type;   /* [n] */
-    uint32_t *worker; /* [n] */
-    double *start;    /* [n] */
-    double *end;      /* [n] */
+    const char *policy;  /* `best`: whose it was; NULL: the policy's own */
+    uint64_t iterations; /* of `best` */
+    uint32_t *type;      /* [n] */
+    uint32_t *worker;    /* [n] */
+    double *start;       /* [n] */
+    double *end;         /* [n] */
 };
 
 /*
@@ -78,7 +80,7 @@ struct heddle_offline_ops {
     heddle_status (*run)(const struct heddle_offline_dag *d,
                          struct heddle_arena *m,
                          struct heddle_offline_sched *out);
-    bool is_seed; /* `best` may start from it */
+    uint32_t seed_limit; /* `best` starts from it up to so many tasks */
 };
 
 extern const struct heddle_offline_ops *const heddle_offline_table[];
@@ -90,10 +92,9 @@ heddle_status heddle_offline_fail(const struct heddle_offline_opts *opts,
 bool heddle_offline_is_late(const struct heddle_offline_dag *d);
 
 /* graph.c */
-HEDDLE_MUST_USE heddle_status
-heddle_offline_build(const struct heddle_bound_graph *g,
-                     const struct heddle_offline_opts *opts,
-                     struct heddle_arena *m, struct heddle_offline_dag *d_out);
+HEDDLE_MUST_USE heddle_status heddle_offline_build(
+    const struct heddle_bound_graph *g, const struct heddle_offline_opts *opts,
+    struct heddle_arena *m, struct heddle_offline_dag *d_out);
 bool heddle_offline_sched_get(const struct heddle_offline_dag *d,
                               struct heddle_arena *m,
                               struct heddle_offline_sched *s_out);
@@ -112,7 +113,11 @@ void heddle_offline_rank(const struct heddle_offline_dag *d,
 /* Longest way before each task, with the least times. */
 void heddle_offline_heads(const struct heddle_offline_dag *d, double *head);
 /* order[i]: the task with the i-th greatest rank >= 0; ties as in topo. */
-HEDDLE_MUST_USE heddle_status heddle_offline_order(
+HEDDLE_MUST_USE heddle_status
+heddle_offline_order(const struct heddle_offline_dag *d, const double *rank,
+                     struct heddle_arena *m, uint32_t *order);
+/* Always the ready task with the greatest rank: respects the edges. */
+HEDDLE_MUST_USE heddle_status heddle_offline_ready_order(
     const struct heddle_offline_dag *d, const double *rank,
     struct heddle_arena *m, uint32_t *order);
 /* The order by rank with the times of an allocation. */
@@ -124,10 +129,15 @@ HEDDLE_MUST_USE heddle_status heddle_offline_order_types(
 
 /* Tasks in a topological order, each on the worker where `end + bias` is least,
  * gaps included. bias is [n x r]; NULL: nothing. */
-HEDDLE_MUST_USE heddle_status heddle_offline_place(
-    const struct heddle_offline_dag *d, const uint32_t *order,
-    const double *bias, struct heddle_arena *m,
-    struct heddle_offline_sched *out);
+HEDDLE_MUST_USE heddle_status
+heddle_offline_place(const struct heddle_offline_dag *d, const uint32_t *order,
+                     const double *bias, struct heddle_arena *m,
+                     struct heddle_offline_sched *out);
+
+/* The same, by falling rank with these weights. */
+HEDDLE_MUST_USE heddle_status heddle_offline_heft_by(
+    const struct heddle_offline_dag *d, const double *weight,
+    struct heddle_arena *m, struct heddle_offline_sched *out);
 
 /* --- engine.c: time goes by ------------------------------------------------ */
 
@@ -148,8 +158,7 @@ struct heddle_offline_engine {
     uint32_t *wait; /* [n] predecessors that have not ended */
     uint32_t *turn; /* [n] of the last start */
     struct heddle_offline_event *heap;
-    size_t nheap, cap;
-    struct heddle_arena *m;
+    size_t nheap;
 };
 
 HEDDLE_MUST_USE heddle_status heddle_offline_engine_init(
@@ -183,10 +192,15 @@ uint32_t heddle_offline_heap_pop(struct heddle_offline_heap *h);
 
 /* List schedule: a free worker takes the first ready task of its type in the
  * order, which need not respect the edges. */
-HEDDLE_MUST_USE heddle_status heddle_offline_list(
+HEDDLE_MUST_USE heddle_status
+heddle_offline_list(const struct heddle_offline_dag *d, const uint8_t *type,
+                    const uint32_t *order, struct heddle_arena *m,
+                    struct heddle_offline_sched *out);
+
+/* The same, longest way behind it first. */
+HEDDLE_MUST_USE heddle_status heddle_offline_list_types(
     const struct heddle_offline_dag *d, const uint8_t *type,
-    const uint32_t *order, struct heddle_arena *m,
-    struct heddle_offline_sched *out);
+    struct heddle_arena *m, struct heddle_offline_sched *out);
 
 /* --- decode.c: the same, fast, for plain problems -------------------------- */
 
@@ -200,16 +214,16 @@ struct heddle_offline_point {
 
 struct heddle_offline_decoder {
     const struct heddle_offline_dag *d;
-    uint32_t *rank, *wait;      /* [n] */
-    uint32_t *started, *ended;  /* [n] tasks in the order of these events */
-    uint32_t *back;             /* [n] */
-    uint64_t *bits;             /* ready tasks per type, by rank, in levels */
-    size_t words;               /* of one type */
-    size_t level[5];            /* where each level starts */
+    uint32_t *rank, *wait;     /* [n] */
+    uint32_t *started, *ended; /* [n] tasks in the order of these events */
+    uint32_t *back;            /* [n] */
+    uint64_t *bits;            /* ready tasks per type, by rank, in levels */
+    size_t words;              /* of one type */
+    size_t level[6];           /* where each level starts */
     unsigned nlevels;
-    double *end;                /* [w] heap of the running tasks */
-    uint32_t *run;              /* [w] */
-    uint32_t *nfree;            /* [r] */
+    double *end;                 /* [w] heap of the running tasks */
+    uint32_t *run;               /* [w] */
+    uint32_t *nfree;             /* [r] */
     struct heddle_arena scratch; /* of problems that are not plain */
     struct heddle_offline_sched s;
     uint64_t nruns;
@@ -228,9 +242,9 @@ void heddle_offline_point_copy(const struct heddle_offline_dag *d,
 /* Sets p->length to that of the schedule by p->order, or of one that is
  * shorter: the schedule is pushed against its end and back up to `rounds`
  * times. p->order becomes the order of starts of the shortest. */
-HEDDLE_MUST_USE heddle_status heddle_offline_evaluate(
-    struct heddle_offline_decoder *c, struct heddle_offline_point *p,
-    unsigned rounds);
+HEDDLE_MUST_USE heddle_status
+heddle_offline_evaluate(struct heddle_offline_decoder *c,
+                        struct heddle_offline_point *p, unsigned rounds);
 /* The schedule of an evaluated point. */
 HEDDLE_MUST_USE heddle_status heddle_offline_emit(
     struct heddle_offline_decoder *c, const struct heddle_offline_point *p,
@@ -258,9 +272,18 @@ heddle_offline_balance(const struct heddle_offline_dag *d,
 
 /* Searches how many tasks of each group go to which type; improves *best,
  * which is evaluated. At most `trials` evaluations, or until the deadline. */
-HEDDLE_MUST_USE heddle_status heddle_offline_shares(
+HEDDLE_MUST_USE heddle_status heddle_offline_search_shares(
     const struct heddle_offline_dag *d, const struct heddle_offline_groups *g,
     struct heddle_offline_decoder *c, struct heddle_arena *m, uint32_t trials,
     struct heddle_offline_point *best);
+
+/* --- anneal.c --------------------------------------------------------------- */
+
+/* Improves *best, which is evaluated, until the deadline, until opts->stop_at or
+ * for so many iterations (0: no limit), which are added up in *done. */
+HEDDLE_MUST_USE heddle_status heddle_offline_anneal(
+    const struct heddle_offline_dag *d, const struct heddle_offline_groups *g,
+    struct heddle_offline_decoder *c, struct heddle_arena *m,
+    uint64_t iterations, struct heddle_offline_point *best, uint64_t *done);
 
 #endif /* HEDDLE_OFFLINE_OFFLINE_H */
