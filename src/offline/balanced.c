@@ -17,6 +17,7 @@ struct queue {
 struct balance {
     const struct heddle_offline_dag *d;
     uint8_t *type;
+    const double *stay;
     double load[HEDDLE_BOUND_TYPES_MAX]; /* per worker */
     struct queue *q;                     /* [r x r] from, to */
 };
@@ -50,7 +51,9 @@ static heddle_status fill_queue(struct balance *b, uint32_t from, uint32_t to,
 
         if (b->type[t] != from || time[to] == INFINITY)
             continue;
-        loss = time[from] > 0.0 ? time[to] / time[from] : 1e300;
+        loss = time[from] > 0.0 ? time[to] / time[from] : 1e200;
+        if (b->stay != NULL)
+            loss *= 1.0 + b->stay[t];
         p[n].idx = t;
         memcpy(&p[n++].key, &loss, sizeof(loss)); /* >= 0: as an integer */
     }
@@ -96,9 +99,10 @@ static bool relieve(struct balance *b, uint32_t from)
 }
 
 heddle_status heddle_offline_balance(const struct heddle_offline_dag *d,
+                                     double level, const double *stay,
                                      struct heddle_arena *m, uint8_t *type_out)
 {
-    struct balance b = {.d = d, .type = type_out};
+    struct balance b = {.d = d, .type = type_out, .stay = stay};
 
     b.q = heddle_arena_get(m, (size_t)d->r * d->r, sizeof(*b.q));
     if (b.q == NULL)
@@ -121,7 +125,7 @@ heddle_status heddle_offline_balance(const struct heddle_offline_dag *d,
         for (uint32_t r = 1; r < d->r; r++)
             if (b.load[r] > b.load[full])
                 full = r;
-        if (d->r == 0 || !relieve(&b, full))
+        if (d->r == 0 || b.load[full] <= level || !relieve(&b, full))
             return HEDDLE_OK;
     }
 }
@@ -135,7 +139,7 @@ static heddle_status run(const struct heddle_offline_dag *d,
 
     if (type == NULL)
         return HEDDLE_ENOMEM;
-    st = heddle_offline_balance(d, m, type);
+    st = heddle_offline_balance(d, 0.0, NULL, m, type);
     return st == HEDDLE_OK ? heddle_offline_list_types(d, type, m, out) : st;
 }
 

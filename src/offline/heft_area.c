@@ -18,7 +18,7 @@ static heddle_status run(const struct heddle_offline_dag *d,
 
     if (st != HEDDLE_OK || weight == NULL || type == NULL)
         return HEDDLE_ENOMEM;
-    st = heddle_offline_balance(d, m, type);
+    st = heddle_offline_balance(d, 0.0, NULL, m, type);
     for (uint32_t k = 0; k < g.n && st == HEDDLE_OK; k++) {
         const double n = (double)(g.first[k + 1] - g.first[k]);
 

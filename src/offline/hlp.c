@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * hlp: types from the mixed bound. Its certificate has a price per type and a
- * flow through each task; a task goes to the type where (price + flow) * time is
- * least, which is what the linear program pays for. A list schedule by rank
- * follows.
+ * hlp: types from the mixed bound, which is a linear program. Its value says how
+ * full a type may be, and the flow of its certificate through a task how much
+ * the bound would pay for running that task fast. Every task begins on its
+ * fastest type; from types that are too full, tasks without flow leave first. A
+ * list schedule by rank follows.
  */
 #include "offline/offline.h"
 
 #define BOUND_NS UINT64_C(500000000)
+#define HOLD     1e3 /* a flow of 1 makes leaving so much dearer */
 
 static void flows(const struct heddle_bound_graph *g,
                   const struct heddle_bound_cert *c, double *flow)
@@ -45,27 +47,18 @@ static heddle_status run(const struct heddle_offline_dag *d,
     if (st != HEDDLE_OK)
         return st;
     flows(d->graph, c, flow);
-    for (uint32_t t = 0; t < d->n; t++) {
-        double least = INFINITY;
-
-        type[t] = d->home[t];
-        for (uint32_t r = 0; r < d->r; r++) {
-            const double time = heddle_offline_time(d, t, r);
-            const double cost = (c->price[r] + flow[t]) * time;
-
-            if (time == INFINITY || !(cost < least))
-                continue;
-            least = cost;
-            type[t] = (uint8_t)r;
-        }
-    }
+    for (uint32_t t = 0; t < d->n; t++)
+        flow[t] *= HOLD;
+    st = heddle_offline_balance(d, c->value, flow, m, type);
     heddle_bound_finish(&res);
+    if (st != HEDDLE_OK)
+        return st;
     return heddle_offline_list_types(d, type, m, out);
 }
 
 const struct heddle_offline_ops heddle_offline_hlp = {
     .name = "hlp",
-    .help = "types as the mixed bound prices them, longest way first",
+    .help = "loads as full as the mixed bound, longest way first",
     .run = run,
     .seed_limit = 20000,
 };

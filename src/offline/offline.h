@@ -265,10 +265,11 @@ HEDDLE_MUST_USE heddle_status heddle_offline_groups(
     const struct heddle_offline_dag *d, struct heddle_arena *m,
     struct heddle_offline_groups *g_out);
 
-/* Each task on its fastest type, then the loads are levelled. */
-HEDDLE_MUST_USE heddle_status
-heddle_offline_balance(const struct heddle_offline_dag *d,
-                       struct heddle_arena *m, uint8_t *type_out);
+/* Each task on its fastest type, then loads are levelled until none is above
+ * `level` per worker. stay[t] >= 0 holds a task at home; NULL: nothing does. */
+HEDDLE_MUST_USE heddle_status heddle_offline_balance(
+    const struct heddle_offline_dag *d, double level, const double *stay,
+    struct heddle_arena *m, uint8_t *type_out);
 
 /* Searches how many tasks of each group go to which type; improves *best,
  * which is evaluated. At most `trials` evaluations, or until the deadline. */

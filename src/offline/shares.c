@@ -271,7 +271,7 @@ heddle_status heddle_offline_search_shares(
     s.length = INFINITY;
     if (s.count != NULL && s.trial != NULL && s.full != NULL && type != NULL &&
         heddle_offline_point_get(d, m, &s.p))
-        st = heddle_offline_balance(d, m, type);
+        st = heddle_offline_balance(d, 0.0, NULL, m, type);
     for (uint32_t t = 0; t < d->n && st == HEDDLE_OK; t++)
         if (type[t] != d->home[t])
             ++*count_of(&s, s.full, g->of[t], type[t]);
