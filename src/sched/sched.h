@@ -137,6 +137,10 @@ struct heddle_sched_ops {
     /* The policy asks cost() and so on: it can be used with several classes. */
     bool knows_classes;
 
+    /* With a plan, a task may be for one worker alone: after a push all of them
+     * have to look. */
+    bool names_workers;
+
     /* Optional, called only when there are classes. The task was submitted: it
      * will be pushed after the tasks `pred`: those of its predecessors that may
      * still run; only `aux` of each counts, as the policy left it in submitted(). One caller at a time per
