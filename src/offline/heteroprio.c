@@ -60,17 +60,21 @@ static uint32_t take(struct hp *h, uint32_t r)
     return HEDDLE_OFFLINE_NONE;
 }
 
-/* The worker whose task would end earlier on type r. */
-static uint32_t victim(const struct hp *h, uint32_t r)
+/* The worker of another type whose task would end earlier on `self`. */
+static uint32_t victim(const struct hp *h, uint32_t self)
 {
     const struct heddle_offline_dag *d = h->e.d;
+    const uint32_t r = d->worker[self];
     uint32_t best = HEDDLE_OFFLINE_NONE;
 
     for (uint32_t w = 0; w < d->w; w++) {
         const uint32_t t = h->e.running[w];
+        double start;
 
-        if (t == HEDDLE_OFFLINE_NONE || d->worker[w] == r ||
-            !(h->e.now + heddle_offline_time(d, t, r) < h->e.out->end[t]))
+        if (t == HEDDLE_OFFLINE_NONE || d->worker[w] == r)
+            continue;
+        start = fmax(h->e.now, heddle_offline_arrival(d, h->e.out, t, self));
+        if (!(start + heddle_offline_time(d, t, r) < h->e.out->end[t]))
             continue;
         if (best == HEDDLE_OFFLINE_NONE ||
             h->rank[t] > h->rank[h->e.running[best]])
@@ -92,7 +96,7 @@ static bool serve(struct hp *h, uint32_t r)
             continue;
         t = take(h, r);
         if (t == HEDDLE_OFFLINE_NONE) {
-            v = victim(h, r);
+            v = victim(h, w);
             if (v == HEDDLE_OFFLINE_NONE)
                 return did;
             t = h->e.running[v];
