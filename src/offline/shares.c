@@ -6,8 +6,8 @@
  * Groups     tasks whose times on the types have about the same ratios, so a
  *            group is a kernel, or several that are alike.
  * Search     levelled loads say how many at most; they know no dependencies, so
- *            parts of them are tried. Then single counts go up and down, in
- *            steps that become smaller. Each trial is a list schedule, pushed
+ *            parts of them are tried. From the best of these, single counts go
+ *            up and down, or one up and one down, in steps that become smaller. Each trial is a list schedule, pushed
  *            to and fro.
  */
 #include <string.h>
@@ -110,7 +110,12 @@ heddle_status heddle_offline_groups(const struct heddle_offline_dag *d,
 
 /* --- search ---------------------------------------------------------------- */
 
-enum { STEPS = 7, ROUNDS = 2 };
+enum { STEPS = 7, ROUNDS = 2, STARTS = 4, PAIRS = 8 };
+
+/* A count that is searched. */
+struct knob {
+    uint32_t g, r;
+};
 
 struct shares {
     const struct heddle_offline_dag *d;
@@ -121,6 +126,10 @@ struct shares {
     struct heddle_offline_point p, *best;
     double length; /* of `count` */
     uint32_t left; /* trials */
+    struct knob *knob;
+    uint32_t nknobs;
+    uint32_t *start; /* [STARTS x groups x r] */
+    double start_length[STARTS];
 };
 
 static uint32_t size_of(const struct shares *s, uint32_t g)
@@ -179,37 +188,64 @@ static heddle_status attempt(struct shares *s, bool *is_better)
     return HEDDLE_OK;
 }
 
-/* Parts of the levelled loads, with none or one group kept at home. */
+/* Remembers where the fine search begins: the best of the coarse one. */
+static void remember(struct shares *s)
+{
+    const size_t n = (size_t)s->g->n * s->d->r;
+    int i = STARTS - 1;
+
+    if (s->p.length >= s->start_length[i])
+        return;
+    for (int k = 0; k < STARTS; k++)
+        if (s->p.length == s->start_length[k])
+            return; /* most likely the same */
+    for (; i > 0 && s->start_length[i - 1] > s->p.length; i--) {
+        s->start_length[i] = s->start_length[i - 1];
+        memcpy(s->start + (size_t)i * n, s->start + (size_t)(i - 1) * n,
+               n * sizeof(*s->start));
+    }
+    s->start_length[i] = s->p.length;
+    memcpy(s->start + (size_t)i * n, s->trial, n * sizeof(*s->start));
+}
+
+/* Parts of the levelled loads, with none or one group kept at home, or one alone
+ * away. */
 static heddle_status coarse(struct shares *s)
 {
     static const double part[] = {0.0, 1.0, 0.75, 0.5, 0.25};
+    const uint32_t n = s->g->n;
     heddle_status st = HEDDLE_OK;
     bool is_better;
 
-    for (uint32_t keep = 0; keep <= s->g->n && st == HEDDLE_OK; keep++) {
-        for (size_t i = keep > 0; i < 5 && st == HEDDLE_OK; i++) {
-            for (uint32_t g = 0; g < s->g->n; g++)
+    for (uint32_t which = 0; which <= 2 * n && st == HEDDLE_OK; which++) {
+        for (size_t i = which > 0; i < 5 && st == HEDDLE_OK; i++) {
+            for (uint32_t g = 0; g < n; g++) {
+                const bool stays =
+                    which <= n ? g + 1 == which : g + 1 + n != which;
+
                 for (uint32_t r = 0; r < s->d->r; r++)
                     *count_of(s, s->trial, g, r) =
-                        g + 1 == keep
+                        stays
                             ? 0
                             : (uint32_t)(part[i] * *count_of(s, s->full, g, r));
+            }
             st = attempt(s, &is_better);
+            if (st == HEDDLE_OK)
+                remember(s);
         }
     }
     return st;
 }
 
-/* One count up or down by a step; true when it could be changed. */
-static bool change(struct shares *s, uint32_t g, uint32_t r, double step,
+/* One count up or down by a step; false: it is at its end. */
+static bool change(struct shares *s, const struct knob *k, double step,
                    bool is_up)
 {
-    const uint32_t size = size_of(s, g);
+    const uint32_t size = size_of(s, k->g);
     const uint32_t by = (uint32_t)fmax(1.0, step * size);
-    uint32_t *c = count_of(s, s->trial, g, r);
+    uint32_t *c = count_of(s, s->trial, k->g, k->r);
     uint32_t sum = 0;
 
-    memcpy(s->trial, s->count, (size_t)s->g->n * s->d->r * sizeof(*s->count));
     if (!is_up) {
         if (*c == 0)
             return false;
@@ -217,40 +253,95 @@ static bool change(struct shares *s, uint32_t g, uint32_t r, double step,
         return true;
     }
     for (uint32_t i = 0; i < s->d->r; i++)
-        sum += *count_of(s, s->trial, g, i);
+        sum += *count_of(s, s->trial, k->g, i);
     if (sum >= size)
         return false;
     *c += by < size - sum ? by : size - sum;
     return true;
 }
 
+/* Turns one knob, or one up and another one down, as long as that helps. */
+static heddle_status turn(struct shares *s, const struct knob *up,
+                          const struct knob *down, double step, bool *any)
+{
+    const size_t bytes = (size_t)s->g->n * s->d->r * sizeof(*s->count);
+    heddle_status st = HEDDLE_OK;
+    bool is_better = true;
+
+    while (is_better && st == HEDDLE_OK && s->left > 0) {
+        memcpy(s->trial, s->count, bytes);
+        if ((up != NULL && !change(s, up, step, true)) ||
+            (down != NULL && !change(s, down, step, false)))
+            break;
+        st = attempt(s, &is_better);
+        *any = *any || is_better;
+    }
+    return st;
+}
+
 static heddle_status fine(struct shares *s, double step, bool *any)
 {
-    const struct heddle_offline_dag *d = s->d;
     heddle_status st = HEDDLE_OK;
 
     *any = false;
+    for (uint32_t i = 0; i < s->nknobs && st == HEDDLE_OK; i++) {
+        st = turn(s, &s->knob[i], NULL, step, any);
+        if (st == HEDDLE_OK)
+            st = turn(s, NULL, &s->knob[i], step, any);
+    }
+    /* With many knobs, pairs would take all the time. */
+    for (uint32_t i = 0; i < s->nknobs && s->nknobs <= PAIRS; i++)
+        for (uint32_t k = 0; k < s->nknobs && st == HEDDLE_OK; k++)
+            if (i != k)
+                st = turn(s, &s->knob[i], &s->knob[k], step, any);
+    return st;
+}
+
+/* From one start, in steps that become smaller. */
+static heddle_status climb(struct shares *s, int start, uint32_t trials)
+{
+    const size_t n = (size_t)s->g->n * s->d->r;
+    heddle_status st = HEDDLE_OK;
+    double step = 0.25;
+
+    if (s->start_length[start] == INFINITY)
+        return HEDDLE_OK;
+    s->left = trials;
+    s->length = s->start_length[start];
+    memcpy(s->count, s->start + (size_t)start * n, n * sizeof(*s->count));
+    for (int i = 0; i < STEPS && st == HEDDLE_OK; i++, step /= 2.0) {
+        bool any = true;
+
+        while (any && st == HEDDLE_OK && s->left > 0)
+            st = fine(s, step, &any);
+    }
+    return st;
+}
+
+static bool shares_get(struct shares *s)
+{
+    const struct heddle_offline_dag *d = s->d;
+    const size_t n = (size_t)s->g->n * d->r;
+
+    s->count = heddle_arena_get(s->m, n, sizeof(*s->count));
+    s->trial = heddle_arena_get(s->m, n, sizeof(*s->trial));
+    s->full = heddle_arena_get(s->m, n, sizeof(*s->full));
+    s->start = heddle_arena_get(s->m, n * STARTS, sizeof(*s->start));
+    s->knob = heddle_arena_get(s->m, n, sizeof(*s->knob));
+    for (int i = 0; i < STARTS; i++)
+        s->start_length[i] = INFINITY;
+    if (s->knob == NULL || s->count == NULL || s->trial == NULL ||
+        s->full == NULL || s->start == NULL ||
+        !heddle_offline_point_get(d, s->m, &s->p))
+        return false;
     for (uint32_t g = 0; g < s->g->n; g++) {
         const uint32_t one = s->g->task[s->g->first[g]];
 
-        for (uint32_t r = 0; r < d->r; r++) {
-            bool is_better = true;
-
-            if (r == d->home[one] || heddle_offline_time(d, one, r) == INFINITY)
-                continue;
-            for (int up = 1; up >= 0; up--) {
-                is_better = true;
-                while (is_better && st == HEDDLE_OK &&
-                       change(s, g, r, step, up != 0)) {
-                    st = attempt(s, &is_better);
-                    *any = *any || is_better;
-                }
-            }
-            if (st != HEDDLE_OK)
-                return st;
-        }
+        for (uint32_t r = 0; r < d->r; r++)
+            if (r != d->home[one] && heddle_offline_time(d, one, r) < INFINITY)
+                s->knob[s->nknobs++] = (struct knob){g, r};
     }
-    return st;
+    return true;
 }
 
 heddle_status heddle_offline_search_shares(
@@ -258,31 +349,21 @@ heddle_status heddle_offline_search_shares(
     struct heddle_offline_decoder *c, struct heddle_arena *m, uint32_t trials,
     struct heddle_offline_point *best)
 {
-    struct shares s = {.d = d, .g = g, .c = c, .m = m, .best = best};
-    const size_t n = (size_t)g->n * d->r;
+    struct shares s = {
+        .d = d, .g = g, .c = c, .m = m, .best = best, .left = trials};
     uint8_t *type = heddle_arena_get(m, d->n, sizeof(*type));
     heddle_status st = HEDDLE_ENOMEM;
-    double step = 0.25;
 
-    s.count = heddle_arena_get(m, n, sizeof(*s.count));
-    s.trial = heddle_arena_get(m, n, sizeof(*s.trial));
-    s.full = heddle_arena_get(m, n, sizeof(*s.full));
-    s.left = trials;
     s.length = INFINITY;
-    if (s.count != NULL && s.trial != NULL && s.full != NULL && type != NULL &&
-        heddle_offline_point_get(d, m, &s.p))
+    if (shares_get(&s) && type != NULL)
         st = heddle_offline_balance(d, 0.0, NULL, m, type);
     for (uint32_t t = 0; t < d->n && st == HEDDLE_OK; t++)
         if (type[t] != d->home[t])
             ++*count_of(&s, s.full, g->of[t], type[t]);
     if (st == HEDDLE_OK)
         st = coarse(&s);
-    for (int i = 0; i < STEPS && st == HEDDLE_OK; i++, step /= 2.0) {
-        bool any = true;
-
-        while (any && st == HEDDLE_OK && s.left > 0)
-            st = fine(&s, step, &any);
-    }
+    for (int i = 0; i < STARTS && st == HEDDLE_OK; i++)
+        st = climb(&s, i, trials);
     return st;
 }
 
