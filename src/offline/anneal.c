@@ -5,22 +5,23 @@
  * Moves      a task changes its type; two tasks of a group swap types, which
  *            keeps the loads; a task moves in the order.
  * Cooling    in cycles, each twice as long as the one before and begun at the
- *            best point. How hot a cycle begins depends on its length per task:
- *            a short one cannot repair what heat destroys. Nothing depends on
- *            the limits, so a longer search begins with the shorter one and is
- *            never worse.
+ *            best point. What a move may cost is a share of the mean length per
+ *            task: more than that, and one bad move undoes many good ones. Short
+ *            cycles begin cooler, for they cannot repair what heat destroys.
+ *            Nothing depends on the limits, so a longer search begins with the
+ *            shorter one and is never worse.
  */
 #include <string.h>
 
 #include "base/rng.h"
 #include "offline/offline.h"
 
-#define HOT        0.02  /* of the length: a worse point is accepted then */
-#define COLD       0.025 /* of the heat at the beginning of a cycle */
-#define PER_TASK   16.0  /* moves per task of a cycle that begins at HOT */
-#define FIRST      512   /* moves of the first cycle */
-#define CYCLE_MAX  20    /* then cycles have all the same length */
-#define TYPE_SHARE 30    /* of 100 moves */
+#define HEAT       0.4 /* of the length, times the share of one task */
+#define COLD       0.1 /* of the heat at the beginning of a cycle */
+#define PER_TASK   2.0 /* moves per task of a cycle that begins with HEAT */
+#define FIRST      512 /* moves of the first cycle */
+#define CYCLE_MAX  20  /* then cycles have all the same length */
+#define TYPE_SHARE 30  /* of 100 moves */
 #define SWAP_SHARE 40
 
 struct anneal {
@@ -153,7 +154,7 @@ heddle_status heddle_offline_anneal(const struct heddle_offline_dag *d,
     for (unsigned k = 0; d->n > 1; k += k < CYCLE_MAX) {
         const double length = (double)((uint64_t)FIRST << k);
         const double hot =
-            HOT * fmin(1.0, length / (PER_TASK * d->n)) * best->length;
+            HEAT / d->n * best->length * fmin(1.0, length / (PER_TASK * d->n));
 
         heddle_offline_point_copy(d, &a.cur, best);
         for (double i = 0.0; i < length; i += 1.0, ++*done) {

@@ -9,7 +9,7 @@
  */
 #include "offline/offline.h"
 
-enum { SEED_ROUNDS = 10, TRIALS = 2000 };
+enum { SEED_ROUNDS = 10 };
 
 struct best {
     const struct heddle_offline_dag *d;
@@ -74,7 +74,7 @@ static heddle_status search(struct best *b, struct heddle_arena *m)
     if (!is_done(b))
         st = heddle_offline_groups(d, m, &b->g);
     if (st == HEDDLE_OK && !is_done(b))
-        st = heddle_offline_search_shares(d, &b->g, &b->c, m, TRIALS, &b->p);
+        st = heddle_offline_search_shares(d, &b->g, &b->c, m, &b->p);
     if (fmin(b->out->makespan, b->p.length) < before)
         b->out->policy = "shares";
     if (st == HEDDLE_OK && !is_done(b) && b->p.length < INFINITY)

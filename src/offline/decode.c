@@ -37,7 +37,6 @@ void heddle_offline_point_copy(const struct heddle_offline_dag *d,
     memcpy(to->type, from->type, d->n * sizeof(*to->type));
     memcpy(to->order, from->order, d->n * sizeof(*to->order));
     to->length = from->length;
-    to->is_backward = from->is_backward;
 }
 
 heddle_status heddle_offline_decoder_init(struct heddle_offline_decoder *c,
@@ -166,7 +165,6 @@ static double decode(struct heddle_offline_decoder *c, const uint8_t *type,
     uint32_t nrun = 0, nstarted = 0, nended = 0;
     double now = 0.0;
 
-    c->nruns++;
     for (uint32_t i = 0; i < d->n; i++)
         c->rank[order[i]] = i;
     for (uint32_t t = 0; t < d->n; t++) {
@@ -219,8 +217,6 @@ static heddle_status evaluate_slow(struct heddle_offline_decoder *c,
     heddle_arena_drop(&c->scratch);
     st = heddle_offline_list(c->d, p->type, p->order, &c->scratch, &c->s);
     p->length = c->s.makespan;
-    p->is_backward = false;
-    c->nruns++;
     return st;
 }
 
@@ -233,84 +229,53 @@ heddle_status heddle_offline_evaluate(struct heddle_offline_decoder *c,
     if (!c->d->is_plain)
         return evaluate_slow(c, p);
     p->length = decode(c, p->type, p->order, false);
-    p->is_backward = false;
     memcpy(p->order, c->started, n * sizeof(*p->order));
     for (unsigned i = 0; i < rounds; i++) {
-        const double before = p->length;
         double length;
 
         reverse(c->back, c->ended, n);
-        length = decode(c, p->type, c->back, true);
-        if (length < p->length) {
-            p->length = length;
-            p->is_backward = true;
-            memcpy(p->order, c->back, n * sizeof(*p->order));
-        }
+        (void)decode(c, p->type, c->back, true);
         reverse(c->back, c->ended, n);
         length = decode(c, p->type, c->back, false);
-        if (length <= p->length) {
-            p->length = length;
-            p->is_backward = false;
-            memcpy(p->order, c->started, n * sizeof(*p->order));
-        }
-        if (p->length >= before)
+        if (length >= p->length && i > 0)
             break;
+        if (length >= p->length)
+            continue;
+        p->length = length;
+        memcpy(p->order, c->started, n * sizeof(*p->order));
     }
     return HEDDLE_OK;
 }
 
 /* --- the schedule itself --------------------------------------------------- */
 
-/* `seq` lists the tasks by start, or backwards by end: each gets the worker of
- * its type that was given away longest ago, which is free. */
+/* `seq` lists the tasks by start: each gets the worker of its type that was given
+ * away longest ago, which is free. */
 static heddle_status assign(const struct heddle_offline_dag *d,
                             const uint8_t *type, const uint32_t *seq,
-                            bool is_backward, struct heddle_arena *m,
+                            struct heddle_arena *m,
                             struct heddle_offline_sched *out)
 {
-    const uint32_t *in_end = is_backward ? d->succ_end : d->pred_end;
-    const uint32_t *in = is_backward ? d->succ : d->pred;
-    double *free = heddle_arena_get(m, d->w, sizeof(*free));
+    double *free_at = heddle_arena_get(m, d->w, sizeof(*free_at));
 
-    if (free == NULL)
-        return HEDDLE_ENOMEM;
-    for (uint32_t i = 0; i < d->n; i++) {
-        const uint32_t t = seq[i], r = type[t];
-        uint32_t best = d->first[r];
-        double ready = 0.0;
-
-        for (uint32_t k = in_end[t]; k < in_end[t + 1]; k++)
-            ready = fmax(ready, out->end[in[k]]);
-        for (uint32_t w = best + 1; w < d->first[r + 1]; w++)
-            if (free[w] < free[best])
-                best = w;
-        out->type[t] = r;
-        out->worker[t] = best;
-        out->start[t] = fmax(ready, free[best]);
-        out->end[t] = free[best] = out->start[t] + heddle_offline_time(d, t, r);
-    }
-    return HEDDLE_OK;
-}
-
-/* Starts as early as workers and their order allow; `seq` lists the tasks by
- * start. */
-static heddle_status retime(const struct heddle_offline_dag *d,
-                            const uint32_t *seq, struct heddle_arena *m,
-                            struct heddle_offline_sched *out)
-{
-    double *free = heddle_arena_get(m, d->w, sizeof(*free));
-
-    if (free == NULL)
+    if (free_at == NULL)
         return HEDDLE_ENOMEM;
     out->makespan = 0.0;
     for (uint32_t i = 0; i < d->n; i++) {
-        const uint32_t t = seq[i], w = out->worker[t];
-        double start = free[w];
+        const uint32_t t = seq[i], r = type[t];
+        uint32_t best = d->first[r];
+        double start = 0.0;
 
         for (uint32_t k = d->pred_end[t]; k < d->pred_end[t + 1]; k++)
             start = fmax(start, out->end[d->pred[k]]);
+        for (uint32_t w = best + 1; w < d->first[r + 1]; w++)
+            if (free_at[w] < free_at[best])
+                best = w;
+        start = fmax(start, free_at[best]);
+        out->type[t] = r;
+        out->worker[t] = best;
         out->start[t] = start;
-        out->end[t] = free[w] = start + heddle_offline_time(d, t, out->type[t]);
+        out->end[t] = free_at[best] = start + heddle_offline_time(d, t, r);
         out->makespan = fmax(out->makespan, out->end[t]);
     }
     return HEDDLE_OK;
@@ -328,14 +293,8 @@ heddle_status heddle_offline_emit(struct heddle_offline_decoder *c,
     if (!d->is_plain) {
         st = heddle_offline_list(d, p->type, p->order, &own, out);
     } else {
-        (void)decode(c, p->type, p->order, p->is_backward);
-        st = assign(d, p->type, c->started, p->is_backward, &own, out);
-        if (p->is_backward)
-            reverse(c->back, c->started, d->n);
-        else
-            memcpy(c->back, c->started, d->n * sizeof(*c->back));
-        if (st == HEDDLE_OK)
-            st = retime(d, c->back, &own, out);
+        (void)decode(c, p->type, p->order, false);
+        st = assign(d, p->type, c->started, &own, out);
     }
     heddle_arena_drop(&own);
     return st;

@@ -206,10 +206,9 @@ HEDDLE_MUST_USE heddle_status heddle_offline_list_types(
 
 /* A point of the search. */
 struct heddle_offline_point {
-    uint8_t *type;    /* [n] */
-    uint32_t *order;  /* [n] */
-    double length;    /* of its schedule */
-    bool is_backward; /* it was made from the end */
+    uint8_t *type;   /* [n] */
+    uint32_t *order; /* [n] */
+    double length;   /* of its schedule */
 };
 
 struct heddle_offline_decoder {
@@ -226,7 +225,6 @@ struct heddle_offline_decoder {
     uint32_t *nfree;             /* [r] */
     struct heddle_arena scratch; /* of problems that are not plain */
     struct heddle_offline_sched s;
-    uint64_t nruns;
 };
 
 HEDDLE_MUST_USE heddle_status heddle_offline_decoder_init(
@@ -272,10 +270,10 @@ HEDDLE_MUST_USE heddle_status heddle_offline_balance(
     struct heddle_arena *m, uint8_t *type_out);
 
 /* Searches how many tasks of each group go to which type; improves *best,
- * which is evaluated. At most `trials` evaluations, or until the deadline. */
+ * which is evaluated, or empty. Ends by itself, or at the deadline. */
 HEDDLE_MUST_USE heddle_status heddle_offline_search_shares(
     const struct heddle_offline_dag *d, const struct heddle_offline_groups *g,
-    struct heddle_offline_decoder *c, struct heddle_arena *m, uint32_t trials,
+    struct heddle_offline_decoder *c, struct heddle_arena *m,
     struct heddle_offline_point *best);
 
 /* --- anneal.c --------------------------------------------------------------- */

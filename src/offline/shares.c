@@ -346,9 +346,13 @@ static bool shares_get(struct shares *s)
 
 heddle_status heddle_offline_search_shares(
     const struct heddle_offline_dag *d, const struct heddle_offline_groups *g,
-    struct heddle_offline_decoder *c, struct heddle_arena *m, uint32_t trials,
+    struct heddle_offline_decoder *c, struct heddle_arena *m,
     struct heddle_offline_point *best)
 {
+    /* Per start; so many that the annealing has its time too. */
+    const uint32_t trials = d->n < 1024    ? 512
+                            : d->n < 65536 ? (1u << 19) / d->n
+                                           : 8;
     struct shares s = {
         .d = d, .g = g, .c = c, .m = m, .best = best, .left = trials};
     uint8_t *type = heddle_arena_get(m, d->n, sizeof(*type));
@@ -374,15 +378,13 @@ static heddle_status run(const struct heddle_offline_dag *d,
     struct heddle_offline_groups g;
     struct heddle_offline_decoder c;
     struct heddle_offline_point best;
-    uint32_t trials = d->n < 2048 ? 512 : (1u << 20) / d->n;
     heddle_status st = heddle_offline_groups(d, m, &g);
 
     if (st != HEDDLE_OK || !heddle_offline_point_get(d, m, &best))
         return HEDDLE_ENOMEM;
     st = heddle_offline_decoder_init(&c, d, m);
     if (st == HEDDLE_OK)
-        st = heddle_offline_search_shares(d, &g, &c, m, trials < 8 ? 8 : trials,
-                                          &best);
+        st = heddle_offline_search_shares(d, &g, &c, m, &best);
     if (st == HEDDLE_OK)
         st = best.length < INFINITY
                  ? heddle_offline_emit(&c, &best, m, out)

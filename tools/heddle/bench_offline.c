@@ -121,6 +121,7 @@ struct row {
     uint32_t tiles;
     uint64_t ntasks;
     double makespan, bound, seconds;
+    uint64_t iterations;
 };
 
 static int print_row(const struct offline_bench *b, const struct row *r)
@@ -147,6 +148,7 @@ static int print_row(const struct offline_bench *b, const struct row *r)
     heddle_json_key_double(&j, "bound_us", r->bound);
     heddle_json_key_double(&j, "ratio", r->makespan / r->bound);
     heddle_json_key_double(&j, "seconds", r->seconds);
+    heddle_json_key_uint(&j, "iterations", r->iterations);
     heddle_json_end(&j);
     heddle_json_line(&j);
     return heddle_json_finish(&j) == HEDDLE_OK
@@ -199,6 +201,7 @@ static int run_one(const struct offline_bench *b,
         st = heddle_offline_check(g, &o, &s);
     r->makespan = s.makespan;
     r->seconds = (double)s.time_ns / 1e9;
+    r->iterations = s.iterations;
     heddle_offline_finish(&s);
     return st == HEDDLE_OK
                ? 0
