@@ -161,6 +161,18 @@ static uint8_t variant_for(const struct heddle_log_kernel *k, uint32_t device,
     return old;
 }
 
+/* Accesses order tasks of one parent. Here nobody has one, so those of children
+ * would order them among others. */
+static bool has_children(const struct schedule *s)
+{
+    const struct heddle_log_view *v = heddle_log_get_view(s->log);
+
+    for (uint32_t t = 0; t < s->graph.ntasks; t++)
+        if (v->tasks[s->b.g->log_index[t]].parent != 0)
+            return true;
+    return false;
+}
+
 static void fill_tasks(const struct schedule *s, struct rows *r)
 {
     const struct heddle_log_view *v = heddle_log_get_view(s->log);
@@ -233,6 +245,8 @@ int schedule_write_log(const struct schedule *s, const char *path)
         v.infos = r.info;
         v.ninfos = r.ninfos;
         v.nstates = v.nmarks = v.nevents = 0;
+        if (has_children(s))
+            v.naccesses = 0;
         st = heddle_log_compose(&v, path, &o);
     }
     rows_free(&r);
