@@ -13,7 +13,9 @@
  * Progress   while no dependency goes against the order, the first task in it that
  *            has not ended waits for nobody. Once one does (a file that somebody
  *            made up), a free worker takes the first ready task, and waits for one
- *            before it only when all predecessors of that one are running.
+ *            before it only when all predecessors of that one are running. With
+ *            tasks inside of tasks nobody waits at all: a task that runs may need
+ *            one that waits.
  * Threads    the lock of the window.
  */
 #include <math.h>
@@ -21,6 +23,8 @@
 #include "base/alloc.h"
 #include "sched/place.h"
 #include "sched/placement.h"
+
+enum { PREDS_TOLD = 32 }; /* a task may have more than it is told with */
 
 struct replay_queue {
     struct heddle_heap heap;
@@ -35,9 +39,10 @@ struct replay {
     uint32_t ntargets;
     struct replay_queue *queue; /* per target; NULL: no file */
     uint32_t *index;            /* memory of all `entry` */
-    uint32_t *aux; /* per entry: its record once it was submitted; UINT32_MAX:
+    uint32_t *aux;   /* per entry: its record once it was submitted; UINT32_MAX:
                     * it was given or goes elsewhere */
-    bool is_loose; /* a dependency goes against the order */
+    bool is_loose;   /* a dependency goes, or may go, against the order */
+    bool has_nested; /* there are tasks inside of tasks */
 };
 
 /* --- the file --------------------------------------------------------------*/
@@ -121,6 +126,7 @@ static void replay_submitted(void *self, struct heddle_sched_task *t,
     if (rec != NULL && i != UINT32_MAX && r->aux[i] == 0) {
         r->aux[i] = t->aux;
         rec->index = i + 1;
+        r->is_loose = r->is_loose || npred >= PREDS_TOLD;
         for (unsigned k = 0; k < npred; k++) {
             const struct heddle_win_rec *p =
                 heddle_win_rec(&r->place.win, pred[k]);
@@ -128,6 +134,15 @@ static void replay_submitted(void *self, struct heddle_sched_task *t,
             r->is_loose = r->is_loose || (p != NULL && p->index > i + 1);
         }
     }
+    heddle_spin_unlock(&r->place.win.lock);
+}
+
+static void replay_nested(void *self)
+{
+    struct replay *r = self;
+
+    heddle_spin_lock(&r->place.win.lock);
+    r->has_nested = true;
     heddle_spin_unlock(&r->place.win.lock);
 }
 
@@ -208,7 +223,7 @@ static struct heddle_sched_task *replay_first(struct replay *r, uint32_t target,
 
     while (q->next < q->nentries && r->aux[q->entry[q->next]] == UINT32_MAX)
         q->next++;
-    if (t == NULL || q->next == q->nentries)
+    if (t == NULL || q->next == q->nentries || r->has_nested)
         return t;
     if (heddle_win_rec(&r->place.win, t)->index == q->entry[q->next] + 1)
         return t;
@@ -298,6 +313,7 @@ const struct heddle_sched_ops heddle_sched_replay = {
     .knows_classes = true,
     .names_workers = true,
     .submitted = replay_submitted,
+    .nested = replay_nested,
     .ended = replay_ended,
     .lost = replay_lost,
 };

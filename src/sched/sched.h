@@ -148,6 +148,10 @@ struct heddle_sched_ops {
     void (*submitted)(void *self, struct heddle_sched_task *t,
                       struct heddle_sched_task *const *pred, unsigned npred);
 
+    /* Optional. The next submitted() of this thread is about a task inside of
+     * another one, which does not end before it. */
+    void (*nested)(void *self);
+
     /* Optional, called only when there are classes. A task that pop() gave to
      * `worker` has ended after running for `ns`, or could not be run (ns < 0) and
      * will be pushed again; NAN: it will be submitted() again first, as its sort
