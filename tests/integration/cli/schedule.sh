@@ -135,6 +135,10 @@ example=$(dirname "$heddle")/examples/03_cholesky
 if [ -x "$example" ]; then
     HEDDLE_WORKERS=2 replays 'two cores' "$example"
     HEDDLE_WORKERS=5 replays 'five cores' "$example"
+    # An order that contradicts the dependencies blocks nobody.
+    awk '!/^#/ { print $1, $1 % 3, 1000 - $3 }' one.place >wrong.place
+    HEDDLE_WORKERS=5 HEDDLE_SCHED=replay HEDDLE_PLAN=wrong.place \
+        timeout 60 "$example" >out 2>err || wrong 'replay against the order'
     HEDDLE_MACHINE=$m HEDDLE_EXECUTE=on replays 'virtual time' "$example"
 fi
 
