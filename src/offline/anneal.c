@@ -16,12 +16,13 @@
 #include "base/rng.h"
 #include "offline/offline.h"
 
-#define HEAT       0.4 /* of the length, times the share of one task */
-#define COLD       0.1 /* of the heat at the beginning of a cycle */
-#define PER_TASK   2.0 /* moves per task of a cycle that begins with HEAT */
-#define FIRST      512 /* moves of the first cycle */
-#define CYCLE_MAX  20  /* then cycles have all the same length */
-#define TYPE_SHARE 30  /* of 100 moves */
+#define HEAT       0.4   /* of the length, times the share of one task */
+#define COLD       0.1   /* of the heat at the beginning of a cycle */
+#define PER_TASK   2.0   /* moves per task of a cycle that begins with HEAT */
+#define FIRST      512   /* moves of the first cycle */
+#define CYCLE_MAX  20    /* then cycles have all the same length */
+#define WORTH      1.003 /* of the length: what is longer is not tried hard */
+#define TYPE_SHARE 30    /* of 100 moves */
 #define SWAP_SHARE 40
 
 struct anneal {
@@ -112,7 +113,7 @@ static heddle_status step(struct anneal *a, double heat)
         move_swap(a);
     else
         move_order(a);
-    st = heddle_offline_evaluate(a->c, &a->cand, 1);
+    st = heddle_offline_evaluate(a->c, &a->cand, 1, WORTH * a->cur.length);
     if (st != HEDDLE_OK)
         return st;
     if (a->cand.length <= a->cur.length ||

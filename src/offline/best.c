@@ -40,7 +40,7 @@ static heddle_status improve(struct best *b, struct heddle_arena *m)
     }
     st = heddle_offline_order(d, b->key, m, b->try.order);
     if (st == HEDDLE_OK)
-        st = heddle_offline_evaluate(&b->c, &b->try, SEED_ROUNDS);
+        st = heddle_offline_evaluate(&b->c, &b->try, SEED_ROUNDS, INFINITY);
     if (st == HEDDLE_OK && b->try.length < b->p.length)
         heddle_offline_point_copy(d, &b->p, &b->try);
     return st;

@@ -222,7 +222,7 @@ static heddle_status evaluate_slow(struct heddle_offline_decoder *c,
 
 heddle_status heddle_offline_evaluate(struct heddle_offline_decoder *c,
                                       struct heddle_offline_point *p,
-                                      unsigned rounds)
+                                      unsigned rounds, double worth)
 {
     const uint32_t n = c->d->n;
 
@@ -230,7 +230,7 @@ heddle_status heddle_offline_evaluate(struct heddle_offline_decoder *c,
         return evaluate_slow(c, p);
     p->length = decode(c, p->type, p->order, false);
     memcpy(p->order, c->started, n * sizeof(*p->order));
-    for (unsigned i = 0; i < rounds; i++) {
+    for (unsigned i = 0; i < rounds && p->length <= worth; i++) {
         double length;
 
         reverse(c->back, c->ended, n);

@@ -239,10 +239,11 @@ void heddle_offline_point_copy(const struct heddle_offline_dag *d,
                                const struct heddle_offline_point *from);
 /* Sets p->length to that of the schedule by p->order, or of one that is
  * shorter: the schedule is pushed against its end and back up to `rounds`
- * times. p->order becomes the order of starts of the shortest. */
-HEDDLE_MUST_USE heddle_status
-heddle_offline_evaluate(struct heddle_offline_decoder *c,
-                        struct heddle_offline_point *p, unsigned rounds);
+ * times, if it is no longer than `worth`. p->order becomes the order of starts
+ * of the shortest. */
+HEDDLE_MUST_USE heddle_status heddle_offline_evaluate(
+    struct heddle_offline_decoder *c, struct heddle_offline_point *p,
+    unsigned rounds, double worth);
 /* The schedule of an evaluated point. */
 HEDDLE_MUST_USE heddle_status heddle_offline_emit(
     struct heddle_offline_decoder *c, const struct heddle_offline_point *p,

@@ -174,7 +174,7 @@ static heddle_status attempt(struct shares *s, bool *is_better)
     apply(s);
     st = heddle_offline_order_types(s->d, s->p.type, s->m, s->p.order);
     if (st == HEDDLE_OK)
-        st = heddle_offline_evaluate(s->c, &s->p, ROUNDS);
+        st = heddle_offline_evaluate(s->c, &s->p, ROUNDS, INFINITY);
     if (st != HEDDLE_OK)
         return st;
     if (s->p.length < s->best->length)
