@@ -274,6 +274,7 @@ struct heddle_ctx {
     bool checks;
     bool has_models;
     bool allows_handoff;     /* the scheduler does, and there are only cores */
+    bool rings_all;          /* a task may be for one worker alone */
     struct heddle_devs *dev; /* NULL: nothing but cores and the host's memory */
     struct worker *driver;   /* the worker of the driver, no slot */
     const struct heddle_sched_ops *sched;
@@ -511,7 +512,11 @@ bool heddle_dev_wants_cores(const heddle_ctx *ctx);
 /* Tasks were given to the scheduler: a core that sleeps may look for them. */
 static inline void heddle_ring(heddle_ctx *ctx, unsigned slot)
 {
-    if (HEDDLE_LIKELY(ctx->dev == NULL) || heddle_dev_wants_cores(ctx))
+    if (HEDDLE_LIKELY(ctx->dev == NULL))
+        heddle_park_ring(&ctx->park, slot);
+    else if (HEDDLE_UNLIKELY(ctx->rings_all))
+        heddle_park_ring_all(&ctx->park, slot);
+    else if (heddle_dev_wants_cores(ctx))
         heddle_park_ring(&ctx->park, slot);
 }
 /* Wakes who waits for a condition that may have become true. */

@@ -346,6 +346,7 @@ static void ctx_configure(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
     ctx->helps = o->helps != HEDDLE_OFF || is_virtual;
     ctx->runs_inline = ctx->helps && ctx->nworkers == 1 && ctx->dev == NULL;
     ctx->allows_handoff = ctx->sched->allows_handoff && ctx->dev == NULL;
+    ctx->rings_all = ctx->sched->names_workers && o->plan != NULL;
     ctx->spin_ticks = (uint64_t)(spin * 1000.0 / ctx->clock.ns_per_tick);
     ctx->rest_ticks = (uint64_t)(100.0 / ctx->clock.ns_per_tick) + 1;
     ctx->is_window_hard = o->window != 0;

@@ -426,7 +426,10 @@ heddle_status heddle_dev_open(heddle_ctx *ctx, const struct heddle_ctx_opts *o,
             st = dev_open_faults(d, o, why, cap);
     }
     dev_drop_nodes(d);
-    if (st == HEDDLE_OK && d->ncls == 1 && d->nnodes == 1 && !d->is_virtual)
+    /* With a plan the scheduler has to hear of every submission, as it does
+     * when there is a choice. */
+    if (st == HEDDLE_OK && d->ncls == 1 && d->nnodes == 1 && !d->is_virtual &&
+        (o->plan == NULL || o->plan[0] == '\0'))
         heddle_dev_close(ctx); /* nothing but cores */
     return st;
 }

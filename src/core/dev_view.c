@@ -734,6 +734,8 @@ static void submitted_tell(heddle_ctx *ctx, const struct submission *s,
 
     if (m > 32)
         m = 32; /* ranks are a little less good then */
+    if (s->scope != NULL && ctx->sched->nested != NULL)
+        ctx->sched->nested(ctx->sched_self);
     ctx->sched->submitted(ctx->sched_self, &c->sched, pred,
                           submitted_preds(ctx, s, m, copy, pred));
     k->aux[c->self % HEDDLE_CHUNK] = c->aux;

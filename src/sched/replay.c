@@ -7,11 +7,15 @@
  * Structure  a heap per target (each class, each worker) of ready tasks that the
  *            file has, by their place in its order. Everything else is heft: tasks
  *            the file does not name, and those that cannot run where it says.
- * Order      a free worker takes the first ready task of its targets. It waits for
- *            one that comes before it only when that is certain to come: all its
- *            predecessors are running. A worker that only asks for its next task
- *            gets it strictly in order. So nothing that is missing, late or lost
- *            blocks anybody.
+ * Order      a worker takes the first task of its targets that was submitted, and
+ *            waits until it is ready. What was not submitted is not waited for, so
+ *            nothing that is missing or lost blocks anybody.
+ * Progress   while no dependency goes against the order, the first task in it that
+ *            has not ended waits for nobody. Once one does (a file that somebody
+ *            made up), a free worker takes the first ready task, and waits for one
+ *            before it only when all predecessors of that one are running. With
+ *            tasks inside of tasks nobody waits at all: a task that runs may need
+ *            one that waits.
  * Threads    the lock of the window.
  */
 #include <math.h>
@@ -19,6 +23,8 @@
 #include "base/alloc.h"
 #include "sched/place.h"
 #include "sched/placement.h"
+
+enum { PREDS_TOLD = 32 }; /* a task may have more than it is told with */
 
 struct replay_queue {
     struct heddle_heap heap;
@@ -33,8 +39,10 @@ struct replay {
     uint32_t ntargets;
     struct replay_queue *queue; /* per target; NULL: no file */
     uint32_t *index;            /* memory of all `entry` */
-    uint32_t *aux; /* per entry: its record once it was submitted; UINT32_MAX:
+    uint32_t *aux;   /* per entry: its record once it was submitted; UINT32_MAX:
                     * it was given or goes elsewhere */
+    bool is_loose;   /* a dependency goes, or may go, against the order */
+    bool has_nested; /* there are tasks inside of tasks */
 };
 
 /* --- the file --------------------------------------------------------------*/
@@ -118,7 +126,23 @@ static void replay_submitted(void *self, struct heddle_sched_task *t,
     if (rec != NULL && i != UINT32_MAX && r->aux[i] == 0) {
         r->aux[i] = t->aux;
         rec->index = i + 1;
+        r->is_loose = r->is_loose || npred >= PREDS_TOLD;
+        for (unsigned k = 0; k < npred; k++) {
+            const struct heddle_win_rec *p =
+                heddle_win_rec(&r->place.win, pred[k]);
+
+            r->is_loose = r->is_loose || (p != NULL && p->index > i + 1);
+        }
     }
+    heddle_spin_unlock(&r->place.win.lock);
+}
+
+static void replay_nested(void *self)
+{
+    struct replay *r = self;
+
+    heddle_spin_lock(&r->place.win.lock);
+    r->has_nested = true;
     heddle_spin_unlock(&r->place.win.lock);
 }
 
@@ -171,7 +195,7 @@ static void replay_push(void *self, struct heddle_sched_task *t, int worker)
 
 /* --- pop -------------------------------------------------------------------*/
 
-/* Locked: will the entry be ready without anybody taking another task? */
+/* Locked: will the entry be ready whatever the worker that asks does? */
 static bool replay_is_coming(const struct replay *r, uint32_t i)
 {
     const struct heddle_win *w = &r->place.win;
@@ -179,9 +203,9 @@ static bool replay_is_coming(const struct replay *r, uint32_t i)
     const struct heddle_win_rec *rec = heddle_win_rec(w, &t), *p;
 
     if (rec == NULL || rec->seq == 0 || rec->index != i + 1 ||
-        rec->more != NULL)
+        (r->is_loose && rec->more != NULL))
         return false;
-    for (uint32_t k = 0; k < rec->npred; k++) {
+    for (uint32_t k = 0; r->is_loose && k < rec->npred; k++) {
         t.aux = rec->pred[k];
         p = heddle_win_rec(w, &t);
         if (p->seq != 0 && p->seq < rec->seq && !p->is_out)
@@ -199,7 +223,7 @@ static struct heddle_sched_task *replay_first(struct replay *r, uint32_t target,
 
     while (q->next < q->nentries && r->aux[q->entry[q->next]] == UINT32_MAX)
         q->next++;
-    if (t == NULL || q->next == q->nentries)
+    if (t == NULL || q->next == q->nentries || r->has_nested)
         return t;
     if (heddle_win_rec(&r->place.win, t)->index == q->entry[q->next] + 1)
         return t;
@@ -287,7 +311,9 @@ const struct heddle_sched_ops heddle_sched_replay = {
     .push = replay_push,
     .pop = replay_pop,
     .knows_classes = true,
+    .names_workers = true,
     .submitted = replay_submitted,
+    .nested = replay_nested,
     .ended = replay_ended,
     .lost = replay_lost,
 };

@@ -137,12 +137,20 @@ struct heddle_sched_ops {
     /* The policy asks cost() and so on: it can be used with several classes. */
     bool knows_classes;
 
+    /* With a plan, a task may be for one worker alone: after a push all of them
+     * have to look. */
+    bool names_workers;
+
     /* Optional, called only when there are classes. The task was submitted: it
      * will be pushed after the tasks `pred`: those of its predecessors that may
      * still run; only `aux` of each counts, as the policy left it in submitted(). One caller at a time per
      * submitting thread; the policy locks. */
     void (*submitted)(void *self, struct heddle_sched_task *t,
                       struct heddle_sched_task *const *pred, unsigned npred);
+
+    /* Optional. The next submitted() of this thread is about a task inside of
+     * another one, which does not end before it. */
+    void (*nested)(void *self);
 
     /* Optional, called only when there are classes. A task that pop() gave to
      * `worker` has ended after running for `ns`, or could not be run (ns < 0) and

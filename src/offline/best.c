@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * best: the shortest schedule that can be found in the time.
+ *
+ * Method     1. all other policies; each schedule is pushed to and fro
+ *            2. shares: how much of each kernel goes where
+ *            3. annealing around the best of them
+ *            With a schedule in hand, it may stop at any time.
+ */
+#include "offline/offline.h"
+
+enum { SEED_ROUNDS = 10 };
+
+struct best {
+    const struct heddle_offline_dag *d;
+    struct heddle_offline_decoder c;
+    struct heddle_offline_groups g;
+    struct heddle_offline_point p;   /* the best point */
+    struct heddle_offline_point try; /* one that is tried */
+    struct heddle_offline_sched s;   /* of one policy */
+    struct heddle_offline_sched *out;
+    double *key;
+};
+
+static bool is_done(const struct best *b)
+{
+    return fmin(b->out->makespan, b->p.length) <= b->d->opts->stop_at ||
+           heddle_offline_is_late(b->d);
+}
+
+/* The types and the order of a schedule as a point. */
+static heddle_status improve(struct best *b, struct heddle_arena *m)
+{
+    const struct heddle_offline_dag *d = b->d;
+    heddle_status st;
+
+    for (uint32_t t = 0; t < d->n; t++) {
+        b->try.type[t] = (uint8_t)b->s.type[t];
+        b->key[t] = fmax(0.0, b->s.makespan - b->s.start[t]);
+    }
+    st = heddle_offline_order(d, b->key, m, b->try.order);
+    if (st == HEDDLE_OK)
+        st = heddle_offline_evaluate(&b->c, &b->try, SEED_ROUNDS, INFINITY);
+    if (st == HEDDLE_OK && b->try.length < b->p.length)
+        heddle_offline_point_copy(d, &b->p, &b->try);
+    return st;
+}
+
+static heddle_status seed(struct best *b, const struct heddle_offline_ops *ops)
+{
+    struct heddle_arena own = {.alloc = b->d->opts->alloc};
+    const double before = fmin(b->out->makespan, b->p.length);
+    heddle_status st = ops->run(b->d, &own, &b->s);
+
+    if (st == HEDDLE_OK && b->s.makespan < b->out->makespan) {
+        heddle_offline_sched_copy(b->d, b->out, &b->s);
+        b->out->policy = ops->name;
+    }
+    /* The first one has to come, the rest may be cut short. */
+    if (st == HEDDLE_OK && !is_done(b))
+        st = improve(b, &own);
+    if (fmin(b->out->makespan, b->p.length) < before)
+        b->out->policy = ops->name;
+    heddle_arena_drop(&own);
+    return st;
+}
+
+static heddle_status search(struct best *b, struct heddle_arena *m)
+{
+    const struct heddle_offline_dag *d = b->d;
+    const double before = fmin(b->out->makespan, b->p.length);
+    heddle_status st = HEDDLE_OK;
+
+    if (!is_done(b))
+        st = heddle_offline_groups(d, m, &b->g);
+    if (st == HEDDLE_OK && !is_done(b))
+        st = heddle_offline_search_shares(d, &b->g, &b->c, m, &b->p);
+    if (fmin(b->out->makespan, b->p.length) < before)
+        b->out->policy = "shares";
+    if (st == HEDDLE_OK && !is_done(b) && b->p.length < INFINITY)
+        st = heddle_offline_anneal(d, &b->g, &b->c, m, d->opts->iterations,
+                                   &b->p, &b->out->iterations);
+    if (st == HEDDLE_OK && b->p.length < b->out->makespan)
+        st = heddle_offline_emit(&b->c, &b->p, m, b->out);
+    return st;
+}
+
+static heddle_status run(const struct heddle_offline_dag *d,
+                         struct heddle_arena *m,
+                         struct heddle_offline_sched *out)
+{
+    struct best b = {.d = d, .out = out};
+    heddle_status st = heddle_offline_decoder_init(&b.c, d, m);
+
+    if (d->deadline == 0 && d->opts->iterations == 0)
+        return heddle_offline_fail(d->opts, HEDDLE_EINVAL,
+                                   "the policy 'best' needs a limit of time or "
+                                   "of iterations");
+    b.key = heddle_arena_get(m, d->n, sizeof(*b.key));
+    if (st != HEDDLE_OK || b.key == NULL ||
+        !heddle_offline_point_get(d, m, &b.p) ||
+        !heddle_offline_point_get(d, m, &b.try) ||
+        !heddle_offline_sched_get(d, m, &b.s))
+        return HEDDLE_ENOMEM;
+    out->makespan = INFINITY;
+    for (size_t i = 0; heddle_offline_table[i] != NULL && st == HEDDLE_OK; i++)
+        if (d->n <= heddle_offline_table[i]->seed_limit &&
+            heddle_offline_table[i]->seed_limit > 0 && (i == 0 || !is_done(&b)))
+            st = seed(&b, heddle_offline_table[i]);
+    if (st == HEDDLE_OK)
+        st = search(&b, m);
+    heddle_offline_decoder_fini(&b.c);
+    return st;
+}
+
+const struct heddle_offline_ops heddle_offline_best = {
+    .name = "best",
+    .help = "all of them, then a search for as long as it may take",
+    .run = run,
+};
