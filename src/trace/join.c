@@ -104,8 +104,12 @@ static heddle_status order_rows(const heddle_log *log, const void *rows,
                                 size_t n, size_t bytes, key_fn *first,
                                 key_fn *second, struct heddle_pair **out)
 {
-    struct heddle_pair *p = heddle_zalloc(log->a, 2 * n, sizeof *p);
+    struct heddle_pair *p;
+    size_t total;
 
+    if (!heddle_mul(&total, 2 * n, sizeof *p))
+        return HEDDLE_ENOMEM;
+    p = heddle_alloc_large(log->a, total);
     if (p == NULL)
         return HEDDLE_ENOMEM;
     for (size_t i = 0; i < n; i++)
@@ -133,7 +137,7 @@ static heddle_status sort_rows(const heddle_log *log, void *rows, size_t n,
     if (n < 2 || (first == NULL && rows_are_sorted(old, n, bytes, second)))
         return HEDDLE_OK;
     HEDDLE_TRY(order_rows(log, old, n, bytes, first, second, &p));
-    sorted = heddle_alloc(log->a, n * bytes);
+    sorted = heddle_alloc_large(log->a, n * bytes);
     if (sorted != NULL) {
         for (size_t i = 0; i < n; i++)
             memcpy(sorted + i * bytes, old + p[i].idx * bytes, bytes);
@@ -202,7 +206,65 @@ static size_t pending_walk(const struct heddle_log_build *b,
     return k;
 }
 
-/* Executions and pending submissions become arr.tasks, sorted by time. */
+enum { FEW = 32 };
+
+/* Pairs with one start, few of them: the longer first. false: too many. */
+static bool order_ties(struct heddle_pair *p, size_t n,
+                       const struct heddle_log_task *exec)
+{
+    struct heddle_pair x;
+    size_t from = 0, k;
+
+    for (size_t i = 1; i < n; i++) {
+        if (p[i].key != p[from].key)
+            from = i;
+        if (i - from > FEW)
+            return false;
+        x = p[i];
+        for (k = i; k > from && exec[p[k - 1].idx].end_ns < exec[x.idx].end_ns;
+             k--)
+            p[k] = p[k - 1];
+        p[k] = x;
+    }
+    return true;
+}
+
+/* Executions by start, longer first. Ties are rare, so the second key is not
+ * worth a sort of its own, unless they are not rare. */
+static heddle_status order_exec(const struct heddle_log_build *b, size_t n,
+                                struct heddle_pair **out)
+{
+    const heddle_log *log = b->log;
+
+    HEDDLE_TRY(order_rows(log, b->exec, n, sizeof *b->exec, NULL,
+                          key_task_start, out));
+    if (order_ties(*out, n, b->exec))
+        return HEDDLE_OK;
+    order_free(log, *out, n);
+    return order_rows(log, b->exec, n, sizeof *b->exec, key_task_end,
+                      key_task_start, out);
+}
+
+/* Moves the executions to arr.tasks, in order. */
+static heddle_status exec_move(struct heddle_log_build *b)
+{
+    const heddle_log *log = b->log;
+    const size_t n = b->n[HEDDLE_REC_TASK];
+    struct heddle_pair *p;
+
+    if (n == 0)
+        return HEDDLE_OK;
+    HEDDLE_TRY(order_exec(b, n, &p));
+    for (size_t i = 0; i < n; i++)
+        b->log->arr.tasks[i] = b->exec[p[i].idx];
+    order_free(log, p, n);
+    heddle_free(log->a, b->exec, b->cap[HEDDLE_REC_TASK] * sizeof *b->exec);
+    b->exec = NULL;
+    return HEDDLE_OK;
+}
+
+/* Executions and pending submissions become arr.tasks, sorted by time: what
+ * never ran has no start, which is later than any. */
 static heddle_status tasks_build(struct heddle_log_build *b)
 {
     heddle_log *log = b->log;
@@ -211,23 +273,20 @@ static heddle_status tasks_build(struct heddle_log_build *b)
     struct heddle_pair *by = NULL;
     size_t n;
 
-    if (nexec > 0)
+    if (nexec > 0 && b->n[HEDDLE_REC_SUBMIT] > 0)
         HEDDLE_TRY(order_rows(log, b->exec, nexec, sizeof *b->exec, NULL,
                               key_task_id, &by));
     n = nexec + pending_walk(b, by, NULL);
     if (n > 0 && n < UINT32_MAX)
-        r->tasks = heddle_alloc(log->a, n * sizeof *r->tasks);
+        r->tasks = heddle_alloc_large(log->a, n * sizeof *r->tasks);
     if (r->tasks != NULL) {
         r->ntasks = n;
-        if (nexec > 0)
-            memcpy(r->tasks, b->exec, nexec * sizeof *r->tasks);
         (void)pending_walk(b, by, r->tasks + nexec);
     }
     order_free(log, by, nexec);
     if (n > 0 && r->tasks == NULL)
         return n < UINT32_MAX ? HEDDLE_ENOMEM : HEDDLE_EOVERFLOW;
-    return sort_rows(log, &r->tasks, r->ntasks, sizeof *r->tasks, key_task_end,
-                     key_task_start);
+    return exec_move(b);
 }
 
 static void apply_sub(const heddle_log *log, struct heddle_log_task *t,
@@ -288,7 +347,7 @@ static heddle_status tasks_join(struct heddle_log_build *b)
 
     if (r->ntasks == 0)
         return HEDDLE_OK;
-    r->by_id = heddle_alloc(log->a, r->ntasks * sizeof *r->by_id);
+    r->by_id = heddle_alloc_large(log->a, r->ntasks * sizeof *r->by_id);
     if (r->by_id == NULL)
         return HEDDLE_ENOMEM;
     HEDDLE_TRY(order_rows(log, r->tasks, r->ntasks, sizeof *r->tasks, NULL,

@@ -219,12 +219,16 @@ static heddle_status fill_put(struct heddle_log_build *b,
 static heddle_status rows_alloc(struct heddle_log_build *b, unsigned kind,
                                 void **out)
 {
+    size_t bytes;
+
     *out = NULL;
     if (b->cap[kind] == 0)
         return HEDDLE_OK;
     if (b->cap[kind] >= UINT32_MAX)
         return HEDDLE_EOVERFLOW;
-    *out = heddle_zalloc(b->log->a, b->cap[kind], row_bytes(kind));
+    if (!heddle_mul(&bytes, b->cap[kind], row_bytes(kind)))
+        return HEDDLE_ENOMEM;
+    *out = heddle_alloc_large(b->log->a, bytes); /* invariant (1) fills it */
     return *out == NULL ? HEDDLE_ENOMEM : HEDDLE_OK;
 }
 

@@ -415,7 +415,7 @@ static heddle_status file_read(const char *path,
         err = S_ISDIR(sb.st_mode) ? EISDIR : EINVAL;
     cap = err == 0 && sb.st_size > 0 ? (size_t)sb.st_size : 1;
     if (err == 0)
-        p = heddle_alloc(a, cap);
+        p = heddle_alloc_large(a, cap);
     while (p != NULL && n < cap) {
         got = read(fd, p + n, cap - n);
         if (got < 0 && errno == EINTR)
