@@ -5,7 +5,7 @@
  * Purpose    a reader wants one row per task with all its times; the log has
  *            an execution in one lane, a submission in another, and the moment
  *            it became ready in a third.
- * Structure  everything is sorted by radix (sort.c), stable, so rows of one
+ * Structure  everything is sorted by radix (base/sort.h), stable, so rows of one
  *            lane keep their order. Joins walk two sorted lists.
  * Invariants (1) tasks: by start, longer first; those that never ran are last
  *            (2) a state ends where the next state of its lane begins, or at

@@ -3,8 +3,8 @@
 #define HEDDLE_TRACE_LOG_H
 
 /*
- * What the files of the reading side share: the log behind the opaque pointer
- * and sorting. Private to trace.
+ * What the files of the reading side share: the log behind the opaque pointer.
+ * Private to trace.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/map.h"
+#include "base/sort.h"
 #include "heddle/trace.h"
 #include "trace/format.h"
 
@@ -136,21 +137,5 @@ struct heddle_log_build {
 
 /* Sorts and joins what was read: join.c. */
 HEDDLE_MUST_USE heddle_status heddle_log_join(struct heddle_log_build *b);
-
-/* ---- sorting ---- */
-
-struct heddle_pair {
-    uint64_t key;
-    uint64_t idx;
-};
-
-/* Stable, ascending; linear. `tmp` has n pairs too. */
-void heddle_sort_pairs(struct heddle_pair *p, struct heddle_pair *tmp,
-                       size_t n);
-
-static inline uint64_t heddle_time_key(int64_t t)
-{
-    return (uint64_t)t ^ (UINT64_C(1) << 63);
-}
 
 #endif /* HEDDLE_TRACE_LOG_H */

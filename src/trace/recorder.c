@@ -220,7 +220,7 @@ static void header_init(struct heddle_trace *tr)
         .tick0 = tr->clock.tick0,
         .ns0 = tr->clock.ns0,
         .wall_ns = heddle_clock_read(CLOCK_REALTIME),
-        .wall_tick = heddle_ticks(),
+        .wall_tick = heddle_clock_is_virtual(&tr->clock) ? 0 : heddle_ticks(),
     };
 }
 

@@ -10,9 +10,10 @@
  *            histogram only.
  * Cost       O(n) with at most 8 passes; 2n pairs of memory.
  */
-#include <string.h>
+#include "base/sort.h"
 
-#include "trace/log.h"
+#include <stdbool.h>
+#include <string.h>
 
 static bool is_sorted(const struct heddle_pair *p, size_t n)
 {
