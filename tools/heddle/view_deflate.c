@@ -340,6 +340,19 @@ static inline void put_match(struct view_deflate *z, unsigned n, unsigned dist)
     z->dist_freq[dist_symbol(z, dist)]++;
 }
 
+/* Of a long match its ends: places inside of a run are alike, and the nearest
+ * one, which costs least, is the last. */
+static inline void insert_match(struct view_deflate *z, size_t at, unsigned n,
+                                size_t end)
+{
+    for (unsigned i = 1; i < n; i++) {
+        if (i == 8 && n > 16)
+            i = n - 8;
+        if (at + i + 4 <= end)
+            insert(z, at + i);
+    }
+}
+
 /* The block as tokens. */
 static void tokenize(struct view_deflate *z)
 {
@@ -361,9 +374,7 @@ static void tokenize(struct view_deflate *z)
         }
         if (n > 0) {
             put_match(z, n, dist);
-            /* Inside of long runs every place is alike. */
-            for (unsigned i = 1; i < n && i < 16 && at + i + 4 <= end; i++)
-                insert(z, at + i);
+            insert_match(z, at, n, end);
             at += n;
             miss = 0;
             continue;
