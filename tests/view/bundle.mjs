@@ -54,7 +54,7 @@ export function writePage(file, ...packs) {
 export function servePacks(packs) {
     const html = bundle();
     const server = createServer((req, res) => {
-        const m = /^\/pack\/(\d)\/(\w+)$/.exec(req.url);
+        const m = /^\/pack\/(\d)\/(\w+)(\?g=\d+)?$/.exec(req.url);
         if (req.url === '/') {
             res.setHeader('Content-Type', 'text/html; charset=utf-8');
             return res.end(html);

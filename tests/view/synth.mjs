@@ -19,8 +19,6 @@ const KERNELS = ['potrf', 'trsm', 'syrk', 'gemm'];
 const COST = [[60, 90, 80, 150], [90, 30, 22, 24]];  // units: worker, device
 const TYPES = {u8: Uint8Array, u16: Uint16Array, u32: Uint32Array,
     i32: Int32Array, f32: Float32Array, f64: Float64Array};
-const DELTA = new Set(['run_start', 'run_task', 'task_id', 'task_submit',
-    'task_ready', 'edge_off', 'edge_pred', 'op_off', 'gap_start', 'xfer_start']);
 
 function random(seed) {
     let s = seed >>> 0 || 1;
@@ -127,10 +125,11 @@ function stepCurve(changes, span, max) {
 }
 
 // {dir, arrays: {name: typed array, decoded}}. Options: nt, workers, devices,
-// seed, unit (ns), level (0: no graph), title, live, generation.
+// seed, unit (ns), level (0: no graph), coding (planes, delta, raw), title, live,
+// generation.
 export function synth(opts = {}) {
     const o = {nt: 12, workers: 4, devices: 2, seed: 7, unit: 1024, level: 1,
-        title: 'cholesky', generation: 1, live: false, packs: 1, ...opts};
+        title: 'cholesky', coding: 'planes', generation: 1, live: false, packs: 1, ...opts};
     const rnd = random(o.seed), g = cholesky(o.nt);
     const s = schedule(g, o.workers, o.devices, rnd);
     const span = g.n ? s.makespan : 0, nl = o.workers + o.devices;
@@ -326,8 +325,10 @@ export function synth(opts = {}) {
     }
     const arrays = {};
     for (const name of Object.keys(a)) {
-        const delta = DELTA.has(name) || name.startsWith('curve_t_');
-        arrays[name] = {type: types[name], n: a[name].length, coding: delta ? 'delta' : 'raw'};
+        const diff = ['u32', 'i32'].includes(types[name]);
+        const coding = o.coding === 'planes' ? (diff ? 'dplanes' : 'planes')
+            : o.coding === 'delta' && diff ? 'delta' : 'raw';
+        arrays[name] = {type: types[name], n: a[name].length, coding};
     }
     const makespan = span * o.unit;
     const perKernel = KERNELS.map((name, k) => {
@@ -356,11 +357,17 @@ export function synth(opts = {}) {
 
 // The bytes of an array as the format stores them.
 export function encodeArray(array, coding) {
-    if (coding !== 'delta') {
-        return Buffer.from(array.buffer, array.byteOffset, array.byteLength);
+    let out = array;
+    if (coding === 'delta' || coding === 'dplanes') {
+        out = new Uint32Array(array.length);
+        for (let i = 0; i < array.length; i++) {
+            const d = array[i] - (i ? array[i - 1] : 0) | 0;
+            out[i] = coding === 'delta' ? d : d << 1 ^ d >> 31;
+        }
     }
-    const out = new Uint32Array(array.length);
-    for (let i = array.length - 1; i > 0; i--) out[i] = array[i] - array[i - 1];
-    if (array.length) out[0] = array[0];
-    return Buffer.from(out.buffer);
+    const raw = Buffer.from(out.buffer, out.byteOffset, out.byteLength);
+    if (!coding.endsWith('planes')) return raw;
+    const n = array.length, k = out.BYTES_PER_ELEMENT, planes = Buffer.alloc(raw.length);
+    for (let b = 0; b < k; b++) for (let i = 0; i < n; i++) planes[b * n + i] = raw[i * k + b];
+    return planes;
 }

@@ -5,9 +5,9 @@
 import { EMPTY, HIDDEN } from './lod.js';
 
 // Seven colours that people with any common colour blindness can tell apart
-// (after Okabe and Ito); from the eighth kernel on, patterns distinguish them.
+// (after Okabe and Ito, the yellow less bright); from the eighth kernel on, patterns distinguish them.
 const KERNEL_COLOURS = ['#0072b2', '#e69f00', '#009e73', '#cc79a7', '#56b4e9',
-    '#d55e00', '#f0e442'];
+    '#d55e00', '#d9c95f'];
 const CAUSE_COLOURS = {work: '#4878a8', waste: '#c22b2b', data: '#8a5fbf',
     memory: '#d9487d', overhead: '#a0703a', start: '#a9b4c2', end: '#c3ccd6',
     sched: '#d99a1c', submit: '#2a9d9a', deps: '#77839a', unknown: '#9aa0a6'};
@@ -55,7 +55,8 @@ function hashName(name) {
     return h >>> 0;
 }
 
-// {name: {colour, pattern}} for all names. Each takes the slot its name hashes
+// {name: {colour, pattern, own}} for all names; `own` is its pattern when each
+// kernel gets one. A name takes the slot its name hashes
 // to, or the next free one, in alphabetical order; a full table starts over
 // with the next pattern.
 export function assignStyles(names) {
@@ -68,7 +69,8 @@ export function assignStyles(names) {
             while (taken[slot]) slot = (slot + 1) % n;
             taken[slot] = true;
             const pattern = Math.floor(i / n) % NPATTERNS;
-            out.set(name, {colour: KERNEL_COLOURS[slot], slot, pattern});
+            const own = 1 + out.size % (NPATTERNS - 1);
+            out.set(name, {colour: KERNEL_COLOURS[slot], pattern, own});
         }
     }
     return out;
@@ -103,7 +105,7 @@ export class Lut {
         for (let k = 0; k < n; k++) {
             const s = styles[k] || {colour: '#9aa0a6', pattern: 0, faint: true};
             const c = s.faint ? blend(bg, rgbOf(s.colour), 0.35) : rgbOf(s.colour);
-            const p = patterned ? 1 + k % (NPATTERNS - 1) : s.pattern;
+            const p = patterned && s.own ? s.own : s.pattern;
             const second = blend(c, rgbOf(inkOn(s.colour)), 0.35);
             this.pattern[k] = p;
             this.patterned = this.patterned || p !== 0;

@@ -77,16 +77,17 @@ export class Gantt {
                     weight: link ? 0.7 : 1, fixed: 0});
             }
         }
-        const room = this.height - AXIS - 6;
+        const top = this.runs.length === 1 && (this.runs[0].dir.arrays.mark_t || {n: 0}).n ? MARKS : 4;
+        const room = this.height - AXIS - top - 4;
         let fixed = 0, weight = 0;
         for (const r of rows) { fixed += r.fixed + (r.gap || 0); weight += r.weight; }
         const fit = weight ? (room - fixed) / weight : 0;
         const unit = Math.max(7, Math.min(40, Math.floor(fit)) * this.zoomY);
-        let y = this.runs.some((r) => (r.dir.arrays.mark_t || {n: 0}).n) ? MARKS : 4;
+        let y = top;
         for (const r of rows) {
             y += r.gap || 0;
             r.y = y;
-            r.h = r.fixed || Math.max(6, Math.floor(unit * r.weight));
+            r.h = r.fixed || Math.max(6, Math.floor(unit * r.weight), Math.min(11, Math.floor(unit)));
             y += r.h;
         }
         this.rows = rows;
@@ -184,7 +185,7 @@ export class Gantt {
         if (!lane.series.n) return;
         rasterSeries(this.row, lane.series, t0, t1, type === 'task' ? run.shown : null);
         this.fillRows(luts[type], top, bottom, null);
-        if (this.row.direct && row.h >= 12) this.collectLabels(row, t0, t1);
+        if (this.row.direct && row.h >= 13) this.collectLabels(row, t0, t1);
     }
 
     // Copies the row of pixels to all heights. background: a colour for empty
@@ -235,7 +236,6 @@ export class Gantt {
         const {g} = this;
         g.textBaseline = 'middle';
         g.textAlign = 'left';
-        g.font = `11px ${this.colours.font}`;
         const char = 6.2;
         for (const l of this.labels) {
             const s = l.row.lane.series, style = l.row.type === 'task'
@@ -245,6 +245,7 @@ export class Gantt {
             let text = this.labelText(l);
             if (text.length > room) text = room > 2 ? `${text.slice(0, room - 1)}…` : '';
             if (!text) continue;
+            g.font = `${l.row.h < 16 ? 10 : 11}px ${this.colours.font}`;
             g.fillStyle = style ? inkOn(style.colour) : '#ffffff';
             g.fillText(text, l.x + 5, this.rowY(l.row) + l.row.h / 2 + 0.5);
         }

@@ -42,10 +42,10 @@ export function setupHelp(dialog) {
     const list = (items, cls) => h('dl', {class: cls}, items.map(([k, v]) =>
         [h('dt', null, k), h('dd', null, v)]));
     dialog.append(h('form', {method: 'dialog'},
+        h('button', {value: 'close', autofocus: true, class: 'close'}, 'Close'),
         h('h2', {id: 'help-title'}, 'What is what'), list(WHAT, 'what'),
         h('h2', null, 'Mouse and keys'), list(KEYS, 'keys'),
         h('p', null, 'The address of this page keeps the view: copy it to come back. ',
-            'All data are in this page or come from the program that serves it; nothing is sent anywhere.'),
-        h('button', {value: 'close', autofocus: true}, 'Close')));
+            'All data are in this page or come from the program that serves it; nothing is sent anywhere.')));
     byId('help-button').addEventListener('click', () => dialog.showModal());
 }

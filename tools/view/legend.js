@@ -11,6 +11,7 @@ export class Legend {
         this.onFilter = onFilter;
         this.hidden = new Set();
         this.names = [];
+        this.patterned = false;  // a pattern for each kernel
     }
 
     setRuns(runs) {
@@ -30,12 +31,17 @@ export class Legend {
             'aria-pressed': String(!this.hidden.has(name)),
             title: `${name}: click to hide or show, Shift-click for only this one`,
             onclick: (e) => (e.shiftKey ? this.only(name) : this.toggle(name)),
-            ondblclick: () => this.only(name)}, swatch(this.styles.get(name), 12), name);
+            ondblclick: () => this.only(name)}, swatch(this.shownStyle(name), 12), name);
         const all = this.hidden.size ? h('button', {type: 'button', class: 'chip all',
             onclick: () => this.set([])}, 'Show all') : null;
         this.root.replaceChildren(h('span', {class: 'legend-title', id: 'legend-title'}, 'Kernels'),
             ...(this.names.length ? this.names.map(chip)
                 : [h('span', {class: 'empty'}, 'no task ran')]), ...(all ? [all] : []));
+    }
+
+    shownStyle(name) {
+        const s = this.styles.get(name);
+        return this.patterned ? {...s, pattern: s.own} : s;
     }
 
     toggle(name) {

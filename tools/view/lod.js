@@ -7,7 +7,7 @@
 
 export const EMPTY = 0xffff;   // class of a bin without pieces
 export const HIDDEN = 0xfffe;  // class of a bin with filtered pieces only
-const PER_BIN = 4;             // pieces per bin of level 0, on average
+const PER_BIN = 2;             // pieces per bin of level 0, on average
 const SMALL = 4096;            // fewer pieces need no pyramid
 
 // First index in [lo, hi) with array[i] > x.

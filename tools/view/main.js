@@ -29,6 +29,7 @@ const OPTIONS = [['idle', 'Idle causes', 'I', false], ['path', 'Longest chain', 
     ['patterns', 'Patterns', 'P', false], ['same', 'Equal length', '', false]];
 const LIVE_EVERY = 1000;
 const MOST_FRAMES = 5000;
+const FEW_TASKS = 200000;  // then all arrays are fetched at once
 
 class App {
     constructor() {
@@ -84,6 +85,7 @@ class App {
             await r.pack.all('mark_t', 'mark_text', 'text', 'path_task');
             if (this.options.path) await r.pack.get('task_run');
             await r.loadGaps();
+            if (r.dir.tasks <= FEW_TASKS) await r.loadTasks();
         }
         await this.curves.setRuns(runs);
         this.overview.setCurve(this.curves.list);
@@ -198,18 +200,21 @@ class App {
         this.redraw();
     }
 
-    redraw() {
+    // `all`: also what does not change with the mouse.
+    redraw(all = true) {
+        this.all = this.all || all;
         if (this.dirty) return;
         this.dirty = true;
         requestAnimationFrame(() => this.frame());
     }
 
     frame() {
-        const begin = performance.now();
-        this.dirty = false;
-        this.gantt.draw();
+        const begin = performance.now(), {all} = this;
+        this.dirty = this.all = false;
+        if (all) this.gantt.draw();
         this.overlay.draw();
         this.curves.draw();
+        if (!all) return;
         this.overview.draw();
         byId('range').textContent = `${formatTime(Math.max(0, this.view.t0), 4)} to ` +
             formatTime(Math.min(this.view.total, this.view.t1), 4);
@@ -269,7 +274,11 @@ class App {
                 this.redraw();
             });
         }
-        if (id === 'patterns') { this.gantt.patterned = value; this.gantt.restyle(); }
+        if (id === 'patterns') {
+            this.gantt.patterned = this.legend.patterned = value;
+            this.gantt.restyle();
+            this.legend.draw();
+        }
         if (id === 'same') this.align();
         if (id === 'blame') this.gantt.layout();
         this.redraw();
@@ -293,12 +302,11 @@ class App {
 
     scrollRows(by) { this.gantt.scroll(by); this.redraw(); }
 
-    setBox(box) { this.overlay.box = box; this.overlay.draw(); }
+    setBox(box) { this.overlay.box = box; this.redraw(false); }
 
     setCursor(x) {
         this.overlay.cursor = this.curves.cursor = x !== null && x >= GUTTER ? x : null;
-        this.overlay.draw();
-        this.curves.draw();
+        this.redraw(false);
     }
 
     hover(at) {

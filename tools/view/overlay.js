@@ -10,6 +10,7 @@ import { formatTime, niceStep } from './format.js';
 const BOUND_NAMES = {path: 'longest chain', area: 'area', mixed: 'area and chains',
     window: 'window', focus: 'focus'};
 const MOST_HITS = 20000;
+const MARK_LEFT = 420;  // with two runs their titles are left of this
 
 export class Overlay {
     constructor(canvas, gantt) {
@@ -73,52 +74,61 @@ export class Overlay {
         if (b < gantt.width) g.fillRect(Math.max(b, GUTTER), AXIS, gantt.width, gantt.height - AXIS);
     }
 
+    // Top and bottom of what belongs to a run; null when it has no rows.
+    extent(run) {
+        const {gantt} = this, rows = gantt.rows.filter((r) => r.run === run);
+        if (gantt.runs.length < 2) return {top: AXIS, end: gantt.height};
+        if (!rows.length) return null;
+        const last = rows[rows.length - 1];
+        return {top: Math.max(AXIS, gantt.rowY(rows[0])), head: gantt.rowY(rows[0]) + 6,
+            end: gantt.rowY(last) + last.h};
+    }
+
     drawBounds(g) {
         const {gantt, colours} = this;
         g.font = `11px ${colours.font}`;
-        g.textBaseline = 'bottom';
-        gantt.runs.forEach((run, k) => {
-            const bounds = run.dir.bounds;
-            if (!bounds) return;
-            const rows = gantt.rows.filter((r) => r.run === run);
-            if (!rows.length) return;
-            const two = gantt.runs.length > 1;
-            const top = two ? Math.max(AXIS, gantt.rowY(rows[0])) : AXIS;
-            const last = rows[rows.length - 1];
-            const end = two ? gantt.rowY(last) + last.h : gantt.height;
-            let at = 0;
-            for (const [kind, ns] of Object.entries(bounds.kind || {}).sort((a, b) => b[1] - a[1])) {
-                if (!(ns > 0)) continue;
+        for (const run of gantt.runs) {
+            const {bounds} = run.dir, e = this.extent(run);
+            if (!bounds || !e) continue;
+            const list = Object.entries(bounds.kind || {}).filter(([, ns]) => ns > 0)
+                .filter(([, ns]) => gantt.runs.length < 2 || ns === bounds.best)
+                .sort((a, b) => b[1] - a[1]);
+            list.forEach(([kind, ns], i) => {
                 const x = gantt.x(ns / run.stretch), best = ns === bounds.best;
-                const y = end - 4 - 15 * at++;
-                if (x < GUTTER || x > gantt.width || end < AXIS) continue;
-                g.strokeStyle = g.fillStyle = best ? colours.bound : colours.muted;
+                if (x < GUTTER || x > gantt.width || e.end < AXIS) return;
+                g.strokeStyle = best ? colours.bound : colours.muted;
                 g.lineWidth = best ? 2 : 1;
                 g.setLineDash(best ? [] : [4, 4]);
                 g.beginPath();
-                g.moveTo(x, top);
-                g.lineTo(x, end);
+                g.moveTo(x, e.top);
+                g.lineTo(x, e.end);
                 g.stroke();
                 const text = `${best ? 'lower bound: ' : ''}${BOUND_NAMES[kind] || kind} ` +
                     formatTime(ns);
-                const w = g.measureText(text).width, left = x - w - 12 > GUTTER;
-                const tx = left ? x - w - 6 : x + 6;
-                g.fillStyle = colours.plot;
-                g.globalAlpha = 0.85;
-                g.fillRect(tx - 3, y - 14, w + 6, 15);
-                g.globalAlpha = 1;
-                g.fillStyle = best ? colours.bound : colours.muted;
-                g.textAlign = 'left';
-                g.fillText(text, tx, y);
-            }
+                this.boundLabel(g, text, x, e.end - 4 - 15 * i, best);
+            });
             g.setLineDash([]);
-        });
+        }
+    }
+
+    boundLabel(g, text, x, y, best) {
+        const {colours} = this, w = g.measureText(text).width;
+        const tx = x - w - 12 > GUTTER ? x - w - 6 : x + 6;
+        g.textBaseline = 'bottom';
+        g.textAlign = 'left';
+        g.fillStyle = colours.plot;
+        g.globalAlpha = 0.85;
+        g.fillRect(tx - 3, y - 14, w + 6, 15);
+        g.globalAlpha = 1;
+        g.fillStyle = best ? colours.bound : colours.muted;
+        g.fillText(text, tx, y);
     }
 
     drawMarks(g, run) {
         const t = run.pack.peek('mark_t'), text = run.pack.peek('mark_text');
-        if (!t || !t.length) return;
-        const {gantt, colours} = this;
+        const e = this.extent(run);
+        if (!t || !t.length || !e) return;
+        const {gantt, colours} = this, two = gantt.runs.length > 1;
         g.font = `10px ${colours.font}`;
         g.textBaseline = 'top';
         g.textAlign = 'left';
@@ -129,16 +139,12 @@ export class Overlay {
             if (x > gantt.width) break;
             if (x < next) continue;
             g.fillStyle = colours.mark;
-            g.fillRect(Math.round(x), AXIS, 1, gantt.height - AXIS);
-            const name = run.text(text[i]);
-            if (name) {
-                const w = g.measureText(name).width;
-                g.fillStyle = colours.plot;
-                g.fillRect(x + 1, AXIS, w + 7, 13);
-                g.fillStyle = colours.mark;
-                g.fillText(name, x + 4, AXIS + 1);
-                next = x + w + 10;
-            } else next = x + 2;
+            g.fillRect(Math.round(x), e.top, 1, e.end - e.top);
+            next = x + 2;
+            const name = run.text(text ? text[i] : NONE), y = two ? e.head : AXIS + 1;
+            if (!name || y < AXIS || (two && x < MARK_LEFT)) continue;
+            g.fillText(name, x + 4, y);
+            next = x + g.measureText(name).width + 10;
         }
     }
 

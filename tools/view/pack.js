@@ -33,6 +33,46 @@ export async function inflateRaw(coded, bytes) {
     return out;
 }
 
+// Byte k of all elements follows byte k - 1 of all; `out` is in that order.
+function joinPlanes(out) {
+    const k = out.BYTES_PER_ELEMENT, n = out.length;
+    if (k === 1) return out;
+    const from = new Uint8Array(out.buffer, out.byteOffset, out.byteLength).slice();
+    if (k === 2) {
+        for (let i = 0; i < n; i++) out[i] = from[i] | from[n + i] << 8;
+    } else if (k === 4 && !(out instanceof Float32Array)) {
+        for (let i = 0; i < n; i++) {
+            out[i] = from[i] | from[n + i] << 8 | from[2 * n + i] << 16 | from[3 * n + i] << 24;
+        }
+    } else {
+        const to = new Uint8Array(out.buffer, out.byteOffset, out.byteLength);
+        for (let b = 0; b < k; b++) for (let i = 0; i < n; i++) to[i * k + b] = from[b * n + i];
+    }
+    return out;
+}
+
+// In place, from what is stored to the elements.
+export function undoCoding(out, coding) {
+    switch (coding) {
+    case 'delta':
+        for (let i = 1; i < out.length; i++) out[i] += out[i - 1];
+        return out;
+    case 'planes':
+        return joinPlanes(out);
+    case 'dplanes':
+        joinPlanes(out);
+        for (let i = 0, last = 0; i < out.length; i++) {
+            last = last + ((out[i] >>> 1) ^ -(out[i] & 1)) | 0;
+            out[i] = last;
+        }
+        return out;
+    case 'raw':
+        return out;
+    default:
+        throw new Error(`unknown coding ${coding}`);
+    }
+}
+
 // Coded bytes to the typed array of the directory's entry {type, n, coding}.
 export function decodeArray(bytes, entry) {
     const type = ARRAY_TYPES[entry.type];
@@ -44,17 +84,14 @@ export function decodeArray(bytes, entry) {
     const fits = bytes.byteOffset % type.BYTES_PER_ELEMENT === 0;
     const at = fits ? bytes : bytes.slice();
     const out = new type(at.buffer, at.byteOffset, entry.n);
-    if (entry.coding === 'delta') {
-        for (let i = 1; i < out.length; i++) out[i] += out[i - 1];
-    }
-    return out;
+    return undoCoding(out, entry.coding);
 }
 
 // One run: the directory, and its arrays on demand.
 export class Pack {
     constructor(number, dir, source) {
         this.number = number;
-        this.source = source;  // (name, coded bytes) -> Promise of Uint8Array
+        this.source = source;  // (name, bytes, generation) -> Promise of coded bytes
         this.problems = [];
         this.dir = dir;
         this.pending = new Map();
@@ -88,7 +125,8 @@ export class Pack {
                 out = new (ARRAY_TYPES[entry ? entry.type : 'u32'] || Uint32Array)(0);
             } else {
                 const size = ARRAY_TYPES[entry.type].BYTES_PER_ELEMENT;
-                out = decodeArray(await this.source(name, entry.n * size), entry);
+                out = decodeArray(await this.source(name, entry.n * size,
+                    this.dir.generation), entry);
             }
         } catch (e) {
             this.problems.push(`array ${name} cannot be read: ${e.message}`);
@@ -121,8 +159,8 @@ export async function fetchDir(number) {
 }
 
 function httpSource(number) {
-    return async (name) =>
-        new Uint8Array(await (await fetchOk(`pack/${number}/${name}`)).arrayBuffer());
+    return async (name, bytes, generation) => new Uint8Array(await (await fetchOk(
+        `pack/${number}/${name}?g=${generation}`)).arrayBuffer());
 }
 
 // All runs of the page, or of the server that handed it out.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // One run: its lanes as series, and questions about its tasks.
 import { NONE } from './pack.js';
-import { makeSeries, buildPyramid, upperBound } from './lod.js';
+import { EMPTY, makeSeries, buildPyramid, upperBound } from './lod.js';
 import { XFER_KINDS } from './colour.js';
 
 // What drawing needs; and what the panel of a task needs.
@@ -45,6 +45,9 @@ export class Run {
         this.start = a.run_start;
         this.dur = a.run_dur;
         this.kernel = a.run_kernel;
+        for (let i = this.kernel.indexOf(EMPTY); i >= 0; i = this.kernel.indexOf(EMPTY, i)) {
+            this.kernel[i] = EMPTY - 2;  // beyond the list of kernels; EMPTY is taken
+        }
         this.lanes = (this.dir.lanes || []).map((d, index) => {
             const n = Math.max(0, Math.min(d.n, this.start.length - d.first));
             return {index, dir: d, name: d.name, kind: d.kind, gaps: null,
@@ -115,7 +118,7 @@ export class Run {
 
     text(offset) {
         const bytes = this.pack.peek('text');
-        if (!bytes || offset === NONE || offset >= bytes.length) return '';
+        if (!bytes || !(offset < bytes.length)) return '';
         let end = bytes.indexOf(0, offset);
         if (end < 0) end = bytes.length;
         return this.decoder.decode(bytes.subarray(offset, end));
@@ -206,6 +209,6 @@ export class Run {
         return {index: i, from: node(a.xfer_src[i]), to: node(a.xfer_dst[i]),
             bytes: a.xfer_bytes[i], kind: XFER_KINDS[a.xfer_kind[i]] || 'transfer',
             start: a.xfer_start[i] * this.unit, duration: a.xfer_dur[i] * this.unit,
-            handle: a.xfer_handle[i], task: a.xfer_task[i]};
+            handle: a.xfer_handle[i] ?? NONE, task: a.xfer_task[i] ?? NONE};
     }
 }

@@ -56,7 +56,7 @@ function matchTerm(run, term) {
     if (field === 'dur') {
         const limit = term.ns / run.unit, longer = term.sign === '>';
         for (let t = 0; t < n; t++) {
-            if (of[t] !== NONE && (run.dur[of[t]] > limit) === longer) hit[t] = 1;
+            if (of[t] < run.dur.length && (run.dur[of[t]] > limit) === longer) hit[t] = 1;
         }
         return hit;
     }
@@ -64,7 +64,7 @@ function matchTerm(run, term) {
     if (any || field === 'kernel') {
         const match = run.dir.kernels.map((k) => k.name.toLowerCase().includes(text));
         if (match.includes(true)) {
-            for (let t = 0; t < n; t++) if (of[t] !== NONE && match[run.kernel[of[t]]]) hit[t] = 1;
+            for (let t = 0; t < n; t++) if (match[run.kernel[of[t]]]) hit[t] = 1;
         }
     }
     if (!(loose || field === 'name' || field === 'operand')) return hit;

@@ -13,8 +13,9 @@ export function addRange(s, t0, t1, time, count) {
     for (; i < last && s.start[i] < t1; i++) {
         const a = Math.max(s.start[i], t0), b = Math.min(s.start[i] + s.dur[i], t1);
         if (b <= a) continue;
-        time[s.cls[i]] += b - a;
-        count[s.cls[i]]++;
+        const c = Math.min(s.cls[i], time.length - 1);  // the last: not in the list
+        time[c] += b - a;
+        count[c]++;
     }
 }
 
