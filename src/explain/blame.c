@@ -198,16 +198,6 @@ static uint32_t chain_pred(const struct heddle_explain_work *w, uint32_t job)
     return best;
 }
 
-/* What the worker began before the row, or NONE. */
-static uint32_t chain_lane(struct chain *c, uint32_t row)
-{
-    const uint32_t prev = c->on_lane[row];
-
-    if (prev != HEDDLE_EXPLAIN_NONE)
-        chain_add(c, row, HEDDLE_BLAME_OVERHEAD, c->w->v->tasks[prev].end_ns);
-    return prev;
-}
-
 static heddle_status chain_lanes(struct chain *c)
 {
     const struct heddle_explain_work *w = c->w;
@@ -248,17 +238,15 @@ static uint32_t chain_back(struct chain *c, uint32_t row)
         chain_submit(c, row,
                      pred == HEDDLE_EXPLAIN_NONE ? w->first : w->end[pred]);
     }
-    if (pred != HEDDLE_EXPLAIN_NONE) {
-        chain_add(c, row, HEDDLE_BLAME_OVERHEAD, w->end[pred]);
+    if (pred != HEDDLE_EXPLAIN_NONE)
         return w->last_row[pred];
-    }
-    return c->cur > w->first ? chain_lane(c, row) : HEDDLE_EXPLAIN_NONE;
+    return c->cur > w->first ? c->on_lane[row] : HEDDLE_EXPLAIN_NONE;
 }
 
 static void chain_walk(struct chain *c)
 {
     const struct heddle_explain_work *w = c->w;
-    uint32_t row = 0;
+    uint32_t row = 0, next;
 
     for (uint32_t i = 1; i < w->nran; i++)
         if (w->v->tasks[i].end_ns > w->v->tasks[row].end_ns)
@@ -267,7 +255,10 @@ static void chain_walk(struct chain *c)
     while (row != HEDDLE_EXPLAIN_NONE && c->is_visited[row] == 0) {
         c->is_visited[row] = 1; /* invariant (2) */
         chain_add(c, row, HEDDLE_BLAME_EXEC, w->v->tasks[row].start_ns);
-        row = chain_back(c, row);
+        next = chain_back(c, row);
+        if (next != HEDDLE_EXPLAIN_NONE) /* noticing that it has ended */
+            chain_add(c, row, HEDDLE_BLAME_OVERHEAD, w->v->tasks[next].end_ns);
+        row = next;
     }
     chain_add(c, SIZE_MAX, HEDDLE_BLAME_OVERHEAD, w->first);
 }

@@ -3,8 +3,9 @@
  * lanes: which lanes are workers and of what type, and when they were busy.
  *
  * Types      A lane of kind DEVICE has the device kind of the variants that ran
- *            there; every other worker is a core. A kernel can run on workers of
- *            the types that its variants name, and where it has run.
+ *            there, or an unknown one; every other worker is a core. A kernel
+ *            can run on workers of the types that its variants name, and where
+ *            it has run; if that is a device, on unknown ones as well.
  * Invariants (1) the busy pieces of a lane are disjoint, do not touch, are in
  *                order, within [first, last], and together are the union of its
  *                executions
@@ -60,9 +61,18 @@ static void type_lanes(struct heddle_explain_work *w)
 
         if (w->type[t->lane] == HEDDLE_EXPLAIN_NOT_A_WORKER)
             w->type[t->lane] = HEDDLE_EXPLAIN_CORE;
-        else if (w->type[t->lane] == HEDDLE_EXPLAIN_DEVICE && device != 0)
+        else if (w->type[t->lane] == HEDDLE_EXPLAIN_DEVICE &&
+                 device > HEDDLE_DEV_CPU)
             w->type[t->lane] = (uint8_t)device_type(device);
     }
+}
+
+/* Whatever can run on some device may do so on an unknown one. */
+static uint8_t type_mask(unsigned type)
+{
+    return (uint8_t)(1u << type |
+                     (type != HEDDLE_EXPLAIN_CORE ? 1u << HEDDLE_EXPLAIN_DEVICE
+                                                  : 0u));
 }
 
 static void type_kernels(struct heddle_explain_work *w)
@@ -74,13 +84,13 @@ static void type_kernels(struct heddle_explain_work *w)
             const uint32_t device = v->kernels[k].variants[i].device;
 
             if (device != 0)
-                w->kernel_mask[k] |= (uint8_t)(1u << device_type(device));
+                w->kernel_mask[k] |= type_mask(device_type(device));
         }
     for (uint32_t i = 0; i < w->nran; i++) {
         const struct heddle_log_task *t = &v->tasks[i];
 
         if (t->status == HEDDLE_LOG_OK || t->status == HEDDLE_LOG_FAILED)
-            w->kernel_mask[t->kernel] |= (uint8_t)(1u << w->type[t->lane]);
+            w->kernel_mask[t->kernel] |= type_mask(w->type[t->lane]);
     }
 }
 

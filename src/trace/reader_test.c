@@ -437,26 +437,5 @@ TEST(refused)
     heddle_log_close(NULL);
 }
 
-/* Pairs: against the obvious sort, stable. */
-TEST(sorting)
-{
-    enum { N = 3000 };
-    static struct heddle_pair p[N], tmp[N];
-    struct heddle_rng g;
-
-    heddle_rng_seed(&g, test_seed());
-    for (unsigned bits = 1; bits <= 64; bits += 7) {
-        const size_t n = heddle_rng_below32(&g, N);
-
-        for (size_t i = 0; i < n; i++)
-            p[i] = (struct heddle_pair){heddle_rng_next(&g) >> (64 - bits), i};
-        heddle_sort_pairs(p, tmp, n);
-        for (size_t i = 1; i < n; i++)
-            CHECK(p[i - 1].key < p[i].key ||
-                  (p[i - 1].key == p[i].key && p[i - 1].idx < p[i].idx));
-    }
-    heddle_sort_pairs(p, tmp, 0);
-}
-
 TEST_MAIN(random_run, everything_once, states_end, summary, clock_is_corrected,
-          empty_and_small, refused, sorting)
+          empty_and_small, refused)

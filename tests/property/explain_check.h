@@ -134,7 +134,7 @@ static inline void explain_check_path(const heddle_log *log,
 {
     int64_t sum = 0;
 
-    CHECK(x->npath > 0 || v->ntasks == 0);
+    CHECK(x->npath > 0 || v->ntasks == 0 || v->ndeps > 0); /* a cycle */
     for (size_t i = 0; i < x->npath; i++) {
         const struct heddle_log_task *t = &v->tasks[x->path[i]];
         size_t first, last;
