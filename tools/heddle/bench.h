@@ -68,6 +68,10 @@ int bench_open(struct cli *c, const struct bench_opts *o,
                struct bench_memory *m, heddle_ctx **ctx_out);
 /* Destroys it; the exit status. */
 int bench_close(struct cli *c, const struct bench_memory *m, heddle_ctx *ctx);
+/* The same; then, in text and when the log is a file, how near the run came to
+ * the best possible. */
+int bench_finish(struct cli *c, const struct bench_opts *o,
+                 const struct bench_memory *m, heddle_ctx *ctx);
 /* A sentence about a failure in the context; returns 1. */
 int bench_fail(struct cli *c, heddle_ctx *ctx, heddle_status st);
 unsigned bench_nworkers(heddle_ctx *ctx);

@@ -83,7 +83,7 @@ static int idle_run(struct cli *c, int argc, char **argv)
     rc = st != HEDDLE_OK ? bench_fail(c, ctx, st)
                          : idle_print(c, &o, ctx, percent);
     if (rc == 0)
-        return bench_close(c, &m, ctx);
+        return bench_finish(c, &o, &m, ctx);
     heddle_ctx_destroy(ctx);
     return rc;
 }

@@ -10,6 +10,7 @@
  *            the GPU before and after.
  */
 #include "bench_la.h"
+#include "run_bound.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -53,8 +54,9 @@ struct la_bench {
     struct bench_stat t, t_peer, t_ratio;
     size_t nb_used;
     int info, peer_info, iterations;
-    double peak; /* operations per ns */
-    struct la_bound bound;
+    double peak;     /* operations per ns */
+    double bound_ns; /* no schedule of these tasks is shorter; 0: none */
+    uint32_t bound_tasks;
     double bound_run; /* ns of the run that it is of */
     double residual;
 };
@@ -363,13 +365,14 @@ static int run_rounds(struct la_bench *b)
 }
 
 /* One more run, in a context that writes everything down. */
-static int run_bound(struct la_bench *b)
+static int add_bound(struct la_bench *b)
 {
     const char *folder = getenv("TMPDIR");
     struct bench_opts o = b->o;
     struct bench_memory memory;
     heddle_ctx *ctx = NULL;
-    char own[512], why[320] = "";
+    struct run_bound bound = {0};
+    char own[512];
     int rc, closed;
 
     if (o.log == NULL) {
@@ -391,10 +394,13 @@ static int run_bound(struct la_bench *b)
         closed = bench_close(b->c, &memory, ctx); /* writes the log */
         rc = rc == 0 ? closed : rc;
     }
-    if (rc == 0 && la_bound_read(o.log, b->nworkers, &b->bound, why,
-                                 sizeof(why)) != HEDDLE_OK)
-        rc = cli_fail(b->c, "there is no bound: %s",
-                      why[0] != '\0' ? why : "the log cannot be read");
+    if (rc == 0 && run_bound_read(&bound, o.log) != HEDDLE_OK)
+        rc = cli_fail(b->c, "there is no bound: %s", bound.why);
+    if (rc == 0) {
+        b->bound_ns = bound.r.best;
+        b->bound_tasks = bound.g->graph.ntasks;
+    }
+    run_bound_close(&bound);
     if (o.log == own)
         (void)unlink(own);
     return rc;
@@ -456,7 +462,7 @@ static int run_steps(struct la_bench *b)
         b->ctx = NULL;
     }
     if (rc == 0 && !b->no_bound)
-        rc = run_bound(b);
+        rc = add_bound(b);
     return rc;
 }
 
@@ -520,12 +526,12 @@ static int print_json(struct la_bench *b)
     json_number(&j, "peak_gflops", b->peak > 0, b->peak);
     json_number(&j, "percent_of_peak", b->peak > 0,
                 100 * flops(b) / b->t.median / b->peak);
-    json_number(&j, "bound_seconds", b->bound.ns > 0, b->bound.ns / 1e9);
-    json_number(&j, "bound_run_seconds", b->bound.ns > 0, b->bound_run / 1e9);
-    json_number(&j, "percent_of_bound", b->bound.ns > 0,
-                100 * b->bound.ns / b->bound_run);
+    json_number(&j, "bound_seconds", b->bound_ns > 0, b->bound_ns / 1e9);
+    json_number(&j, "bound_run_seconds", b->bound_ns > 0, b->bound_run / 1e9);
+    json_number(&j, "percent_of_bound", b->bound_ns > 0,
+                100 * b->bound_ns / b->bound_run);
     if (!b->no_bound)
-        heddle_json_key_uint(&j, "tasks", b->bound.ntasks);
+        heddle_json_key_uint(&j, "tasks", b->bound_tasks);
     json_number(&j, "residual", b->check && b->info == 0, b->residual);
     heddle_json_key_double(&j, "residual_limit", b->row->limit);
     if (b->iterations >= 0)
@@ -567,13 +573,13 @@ static void print_text(const struct la_bench *b)
         fprintf(f, "speed     %.1f %% of gemm's %.1f GFLOP/s on the %s\n",
                 100 * flops(b) / b->t.median / b->peak, b->peak,
                 b->peer == PEER_CUSOLVER ? "GPU" : "cores");
-    if (b->bound.ns > 0)
+    if (b->bound_ns > 0)
         fprintf(
             f,
-            "bound     %s for the %zu tasks of one more run: it had %.1f %% of "
+            "bound     %s for the %u tasks of one more run: it had %.1f %% of "
             "the best possible speed\n",
-            time_text(cell, b->bound.ns), b->bound.ntasks,
-            100 * b->bound.ns / b->bound_run);
+            time_text(cell, b->bound_ns), b->bound_tasks,
+            100 * b->bound_ns / b->bound_run);
     if (b->iterations >= 0)
         fprintf(f, "refined   %d times\n", b->iterations);
     if (b->check && b->info == 0)

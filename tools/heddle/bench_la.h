@@ -13,7 +13,6 @@
  *   bench_la_vec.h    these loops, for each of the four types
  *   bench_la_peer.c   the same routine of the machine's BLAS and LAPACK
  *   bench_la_cuda.c   the same by cuSOLVER and cuBLAS
- *   bench_la_bound.c  how fast the recorded task graph could run
  *
  * A round is one run of the peer and one of ours, on the same memory. Ratios are of
  * two numbers of one round.
@@ -220,16 +219,5 @@ bool la_gpu_run(struct la_gpu *g, struct la_problem *p, bool is_resident,
 /* Operations per ns of cuBLAS's dgemm, up to order 8192; 0: unknown. */
 double la_gpu_peak(struct la_gpu *g, const struct la_problem *p);
 void la_gpu_close(struct la_gpu *g);
-
-/* --- the bound (bench_la_bound.c) ---------------------------------------------- */
-
-struct la_bound {
-    double ns; /* no schedule of these tasks is shorter; 0: too many of them */
-    size_t ntasks;
-};
-
-/* From a log with accesses; nworkers cores. `why` gets a sentence on failure. */
-heddle_status la_bound_read(const char *path, unsigned nworkers,
-                            struct la_bound *out, char *why, size_t why_bytes);
 
 #endif /* HEDDLE_TOOLS_BENCH_LA_H */

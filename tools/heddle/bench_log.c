@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "bench.h"
+#include "run_bound.h"
 
 enum { CLOCK_READS = 200000, CLOCK_ROUNDS = 9 };
 
@@ -79,7 +80,10 @@ static int run_shape(struct cli *c, const struct bench_opts *o,
     if (st != HEDDLE_OK)
         rc = cli_fail(c, "the log '%s' cannot be written: %s", o->log,
                       heddle_status_text(st));
-    return bench_pair_close(&p, rc);
+    rc = bench_pair_close(&p, rc);
+    if (rc == 0 && !c->json)
+        run_bound_line(c->out, o->log);
+    return rc;
 }
 
 /* Says so before the run, not after it. */

@@ -175,7 +175,7 @@ static int metg_run(struct cli *c, int argc, char **argv)
     if (rc == 0)
         rc = print_metg(&m);
     if (rc == 0)
-        return bench_close(c, &memory, m.ctx);
+        return bench_finish(c, &m.o, &memory, m.ctx);
     heddle_ctx_destroy(m.ctx);
     return rc;
 }

@@ -59,7 +59,7 @@ int bench_pair_close(struct bench_pair *p, int rc)
             continue;
         stream_close(&p->stream[i]);
         if (rc == 0)
-            rc = bench_close(p->c, &p->memory[i], p->ctx[i]);
+            rc = bench_finish(p->c, &p->o[i], &p->memory[i], p->ctx[i]);
         else
             heddle_ctx_destroy(p->ctx[i]);
     }

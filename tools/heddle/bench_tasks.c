@@ -238,7 +238,7 @@ static int run_shape(struct tasks *t, enum stream_shape shape)
         heddle_ctx_destroy(ctx);
         return rc;
     }
-    return bench_close(t->c, &m, ctx);
+    return bench_finish(t->c, &t->o, &m, ctx);
 }
 
 static int tasks_run(struct cli *c, int argc, char **argv)

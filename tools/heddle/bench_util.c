@@ -14,6 +14,7 @@
 #include "bench.h"
 #include "heddle/machine.h"
 #include "heddle/trace.h"
+#include "run_bound.h"
 
 /* --- options ------------------------------------------------------------- */
 
@@ -142,6 +143,16 @@ int bench_close(struct cli *c, const struct bench_memory *m, heddle_ctx *ctx)
     if (live != 0)
         return cli_fail(c, "the context left %" PRId64 " bytes behind", live);
     return 0;
+}
+
+int bench_finish(struct cli *c, const struct bench_opts *o,
+                 const struct bench_memory *m, heddle_ctx *ctx)
+{
+    const int rc = bench_close(c, m, ctx); /* writes the log */
+
+    if (rc == 0 && !c->json)
+        run_bound_line(c->out, o->log);
+    return rc;
 }
 
 int bench_fail(struct cli *c, heddle_ctx *ctx, heddle_status st)

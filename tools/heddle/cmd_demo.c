@@ -214,8 +214,8 @@ static int demo_execute(struct demo *d)
     if (st != HEDDLE_OK)
         return demo_failed(d, d->work, "check", st);
     d->why[0] = '\0';
-    st = demo_report_read(&d->report, d->log, d->matrix.nt, d->stats.nworkers,
-                          d->why, sizeof(d->why));
+    st = demo_report_read(&d->report, d->log, d->stats.nworkers, d->why,
+                          sizeof(d->why));
     if (st != HEDDLE_OK)
         return cli_fail(d->c, "the summary needs the log '%s' back: %s", d->log,
                         d->why[0] != '\0' ? d->why : heddle_status_text(st));
@@ -227,13 +227,6 @@ static int demo_execute(struct demo *d)
 static double gflops(const struct demo *d)
 {
     return demo_matrix_flops(d->matrix.n) / d->wall_ns;
-}
-
-static double bound_ns(const struct demo *d)
-{
-    const struct demo_report *r = &d->report;
-
-    return r->area_ns > r->path_ns ? r->area_ns : r->path_ns;
 }
 
 static const char *ns_text(char cell[CELL], double ns)
@@ -288,9 +281,11 @@ static void print_summary(const struct demo *d)
     fprintf(out,
             "bound        %s with these task times (work %s, longest chain "
             "%s)\n"
-            "             that is, %.1f %% of the best possible speed\n",
-            ns_text(a, bound_ns(d)), ns_text(b, r->area_ns),
-            ns_text(c, r->path_ns), 100 * bound_ns(d) / d->wall_ns);
+            "             this run is at %.1f %% of the best possible on this "
+            "machine%s\n",
+            ns_text(a, r->bound_ns), ns_text(b, r->area_ns),
+            ns_text(c, r->path_ns), 100 * r->bound_ns / d->wall_ns,
+            r->has_deps ? "" : ", if tasks were independent: see --log-level");
     fprintf(out, "check        ||A - L L^T|| / (n ||A|| eps) = %.2g: %s\n",
             d->error, d->error < GOOD_ERROR ? "right" : "WRONG");
     heddle_text_init(&t, a, sizeof(a));
@@ -344,7 +339,8 @@ static int print_json(const struct demo *d)
                            d->report.overhead_task_ns);
     heddle_json_key_double(&j, "area_ns", d->report.area_ns);
     heddle_json_key_double(&j, "path_ns", d->report.path_ns);
-    heddle_json_key_double(&j, "bound_ns", bound_ns(d));
+    heddle_json_key_double(&j, "bound_ns", d->report.bound_ns);
+    heddle_json_key_double(&j, "efficiency", d->report.bound_ns / d->wall_ns);
     heddle_json_key_double(&j, "backward_error", d->error);
     heddle_json_key_bool(&j, "right", d->error < GOOD_ERROR);
     heddle_json_key_str(&j, "log", d->log);

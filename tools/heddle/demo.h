@@ -76,8 +76,10 @@ enum { DEMO_MAX_DEVICES = 15 };
 struct demo_report {
     double utilisation;      /* of the cores, 0..1 */
     double overhead_task_ns; /* of the cores: not in a task, not known idle */
-    double area_ns;          /* time of all tasks over workers */
-    double path_ns;          /* longest chain, from the usual task times */
+    double area_ns;          /* all work, spread perfectly */
+    double path_ns;          /* longest chain of these tasks */
+    double bound_ns;         /* no schedule of them is shorter */
+    bool has_deps;           /* false: the log has no dependencies (level 0) */
     uint64_t log_bytes;
     uint64_t core_tasks; /* that ended well there */
     unsigned ndevices;
@@ -91,7 +93,6 @@ struct demo_report {
 
 /* `why` gets a sentence on failure. */
 heddle_status demo_report_read(struct demo_report *r, const char *path,
-                               uint32_t nt, unsigned nworkers, char *why,
-                               size_t why_bytes);
+                               unsigned nworkers, char *why, size_t why_bytes);
 
 #endif /* HEDDLE_TOOLS_DEMO_H */
