@@ -193,11 +193,12 @@ static int serve_run(struct cli *c, int argc, char **argv)
         rc = cli_error(c, "trace serve needs the file of a log");
     s.npacks = rc == 0 ? args.n : 0;
     for (unsigned i = 0; i < s.npacks && rc == 0; i++) {
-        l.source[i].opts = (struct view_opts){.file = args.operand[i],
-                                              .title = a.title,
-                                              .npacks = args.n,
-                                              .is_live = a.is_live,
-                                              .has_bounds = !a.is_live};
+        l.source[i].opts =
+            (struct view_opts){.file = args.operand[i],
+                               .title = a.title,
+                               .npacks = args.n,
+                               .is_live = a.is_live,
+                               .bounds = a.is_live ? NULL : view_bounds};
         rc = load(c, &l.source[i], &s.pack[i]);
     }
     view_title(a.names, sizeof a.names, args.operand, args.n);

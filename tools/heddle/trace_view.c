@@ -23,7 +23,7 @@ static int load_all(struct cli *c, const struct cli_args *args,
                                     .title = a->title,
                                     .npacks = args->n,
                                     .is_packed = true,
-                                    .has_bounds = true};
+                                    .bounds = view_bounds};
 
         rc = view_load(c, &o, &packs[i]);
     }

@@ -6,7 +6,9 @@
  * The data of the trace page (docs/formats/view.md), and the page itself.
  *
  *   view_pack.c     a log and its explanation become columns
+ *   view_time.c     the columns that are not about tasks
  *   view_dir.c      the directory of the columns, JSON
+ *   view_bound.c    lower bounds, for the directory
  *   view_deflate.c  raw deflate
  *   view_html.c     one page that holds everything
  *   view_http.c     requests and answers
@@ -19,6 +21,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/json.h"
 #include "heddle/alloc.h"
 #include "heddle/explain.h"
 #include "heddle/status.h"
@@ -86,8 +89,9 @@ struct view_opts {
     uint64_t generation;
     unsigned npacks;
     bool is_live;
-    bool is_packed;  /* see struct view_pack */
-    bool has_bounds; /* look for lower bounds; takes a moment */
+    bool is_packed; /* see struct view_pack */
+    /* Writes "bounds", and "bounds_why" when there are none. NULL: none. */
+    void (*bounds)(struct heddle_json *j, const heddle_log *log);
 };
 
 /* HEDDLE_ENOMEM, HEDDLE_EINVAL. The log may be closed afterwards. One reference
@@ -112,6 +116,10 @@ HEDDLE_MUST_USE heddle_status view_dir_create(struct view_pack *p,
                                               const heddle_log *log,
                                               const struct heddle_explain *x,
                                               const struct view_opts *o);
+
+/* For view_opts.bounds. Takes up to about a second, and gives up on runs of
+ * millions of tasks. */
+void view_bounds(struct heddle_json *j, const heddle_log *log);
 
 /* --- deflate -------------------------------------------------------------- */
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/json.h"
 #include "base/text.h"
 #include "trace_cmd.h"
 #include "view.h"
@@ -237,8 +236,10 @@ heddle_status view_dir_create(struct view_pack *p, const heddle_log *log,
     put_lanes(&j, p, v, x);
     put_kernels(&j, v, s);
     put_nodes(&j, v);
-    heddle_json_key(&j, "bounds");
-    heddle_json_null(&j);
+    if (o->bounds != NULL)
+        o->bounds(&j, log);
+    else
+        heddle_json_key_str(&j, "bounds", NULL);
     put_curves(&j, p);
     put_arrays(&j, p);
     heddle_json_end(&j);
