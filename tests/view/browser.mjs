@@ -270,9 +270,26 @@ test('two runs side by side', async () => {
     assert.ok(colours.size > 60);
 });
 
+test('no picture is lost when the size changes', async () => {
+    const empty = await b.eval(`(async () => {
+        const base = document.getElementById('base'), box = document.getElementById('charts');
+        let bad = 0;
+        for (let i = 0; i < 6; i++) {
+            box.style.marginBottom = i % 2 ? '0' : '40px';
+            await new Promise((r) => requestAnimationFrame(() => setTimeout(r)));
+            const [r, g, bl] = base.getContext('2d').getImageData(base.width - 2, base.height - 2, 1, 1).data;
+            if (r + g + bl === 0) bad++;
+        }
+        box.style.marginBottom = '';
+        return bad;
+    })()`);
+    assert.equal(empty, 0);
+});
+
 test('logs with little in them', async () => {
     for (const [name, opts, words] of [['level0', {nt: 6, level: 0}, /record level 1/],
         ['none', {nt: 0}, /Tasks\s*0/], ['one', {nt: 1, workers: 1, devices: 0}, /Tasks\s*1/],
+        ['failed', {nt: 8, failed: 9}, /Did not end well\s*14 executions/],
         ['partial', {nt: 4, partial: 'The log was cut: 3 chunks are missing.'}, /was cut/]]) {
         await open(page(`${name}.html`, synth(opts)));
         assert.match(await text('panel-body'), words, name);
@@ -307,10 +324,12 @@ test('from a server, following a program that runs', async () => {
         await b.eval('heddleView.app.view.set(1e5, 2e5)');
         await b.eval('heddleView.select(30)');
         const r = await range();
+        await b.eval("heddleView.app.tabs.show('kernels')");
         packs[0] = synth({nt: 11, coding: 'raw', live: false, generation: 3});
         await b.until("/286 tasks/.test(document.getElementById('facts').innerText)", 10);
         assert.deepEqual(await range(), r, 'the view is kept');
         await b.until('heddleView.selected() === 30', 5);
+        assert.equal(await b.eval('heddleView.app.tabs.current'), 'kernels');
     } finally {
         server.closeAllConnections();
         server.close();

@@ -126,7 +126,7 @@ function stepCurve(changes, span, max) {
 
 // {dir, arrays: {name: typed array, decoded}}. Options: nt, workers, devices,
 // seed, unit (ns), level (0: no graph), coding (planes, delta, raw), title, live,
-// generation.
+// generation, failed (every n-th execution).
 export function synth(opts = {}) {
     const o = {nt: 12, workers: 4, devices: 2, seed: 7, unit: 1024, level: 1,
         title: 'cholesky', coding: 'planes', generation: 1, live: false, packs: 1, ...opts};
@@ -151,7 +151,8 @@ export function synth(opts = {}) {
     put('run_dur', 'u32', order.map((t) => s.dur[t]));
     put('run_kernel', 'u16', Uint16Array.from(order, (t) => g.kernel[t]));
     put('run_task', 'u32', order);
-    put('run_status', 'u8', new Uint8Array(g.n));
+    put('run_status', 'u8', new Uint8Array(g.n).map((_, r) =>
+        (o.failed && r % o.failed === 0 ? 1 : 0)));
     put('run_flags', 'u8', new Uint8Array(g.n));
     // Gaps: what a lane does between tasks, all of it.
     const gs = [], gd = [], gc = [], lanes = [];

@@ -312,6 +312,7 @@ test('tasks: times, neighbours, operands, transfers', async () => {
     assert.equal(run.links.length, 2);
     const moved = run.links.reduce((a, l) => a + l.index.length, 0);
     assert.equal(moved, data.arrays.xfer_start.length);
+    assert.deepEqual(run.executions(5).map((e) => e.run), [data.arrays.task_run[5]]);
     const t = data.arrays.xfer_task[0];
     assert.ok(run.transfers(t).some((m) => m.index === 0));
 });

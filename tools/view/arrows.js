@@ -6,16 +6,19 @@ import { GUTTER, AXIS } from './gantt.js';
 
 const MOST_ARROWS = 400;
 
-// Where a task is on the chart: {x0, x1, y, h}, or null when it is not there.
-export function taskBox(gantt, run, task) {
-    const of = run.pack.peek('task_run');
-    if (!of || task >= of.length) return null;
-    const r = of[task];
-    if (r === NONE || r >= run.start.length) return null;
+// Where an execution is on the chart: {x0, x1, y, h}, or null.
+export function runBox(gantt, run, r) {
+    if (!(r < run.start.length)) return null;
     const row = gantt.rowOfLane(run, run.laneOfRun(r));
     if (!row) return null;
     return {x0: gantt.x(run.ns(run.start[r])), y: gantt.rowY(row), h: row.h,
         x1: gantt.x(run.ns(run.start[r] + run.dur[r]))};
+}
+
+// The same for the main execution of a task.
+export function taskBox(gantt, run, task) {
+    const of = run.pack.peek('task_run');
+    return of && task < of.length ? runBox(gantt, run, of[task]) : null;
 }
 
 function clampX(x, gantt) {

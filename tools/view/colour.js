@@ -13,6 +13,8 @@ const CAUSE_COLOURS = {work: '#4878a8', waste: '#c22b2b', data: '#8a5fbf',
     sched: '#d99a1c', submit: '#2a9d9a', deps: '#77839a', unknown: '#9aa0a6'};
 const BLAME_COLOURS = {exec: '#4878a8', transfer: '#8a5fbf', queue: '#d99a1c',
     submit: '#2a9d9a', overhead: '#a0703a'};
+const BLAME_TITLES = {exec: 'task ran', transfer: 'data', queue: 'behind others',
+    submit: 'submission', overhead: 'runtime'};
 export const XFER_KINDS = ['fetch', 'prefetch', 'write back', 'evict'];
 const XFER_COLOURS = ['#8a5fbf', '#56a0d8', '#d99a1c', '#d9487d'];
 const NPATTERNS = 7;
@@ -86,6 +88,8 @@ export function causeStyles(causes) {
 }
 
 export function blameStyles(names) { return fixedStyles(names, BLAME_COLOURS); }
+
+export function blameTitle(name) { return BLAME_TITLES[name] || name; }
 
 export function xferStyles() {
     return XFER_KINDS.map((name, i) => ({name, colour: XFER_COLOURS[i], pattern: 0}));

@@ -14,10 +14,14 @@ export function alignRuns(runs, normalise) {
     return Math.max(0, ...runs.map((r) => r.makespan));
 }
 
+function signed(x) {
+    const text = x.toFixed(1);
+    return Number(text) === 0 ? '0' : x > 0 ? `+${text}` : text.replace('-', '−');
+}
+
 function change(a, b) {
     if (!(a > 0) || !Number.isFinite(b)) return '–';
-    const d = 100 * (b / a - 1);
-    return `${d > 0 ? '+' : ''}${d.toFixed(1)} %`;
+    return `${signed(100 * (b / a - 1))} %`;
 }
 
 export function compareSection(runs) {
@@ -38,7 +42,7 @@ export function compareSection(runs) {
     const causes = (a.causes || []).map((c) => c.name)
         .filter((c) => share(a, c) > 0 || share(b, c) > 0)
         .map((c) => [causeTitle(c), formatShare(share(a, c)), formatShare(share(b, c)),
-            `${(100 * (share(b, c) - share(a, c))).toFixed(1)} points`]);
+            `${signed(100 * (share(b, c) - share(a, c)))} points`]);
     const of = (d, name) => d.kernels.find((k) => k.name === name) || {n: 0, total_ns: 0, median_ns: NaN};
     const names = [...new Set([...a.kernels, ...b.kernels].map((k) => k.name))]
         .sort((x, y) => of(a, y).total_ns + of(b, y).total_ns - of(a, x).total_ns - of(b, x).total_ns);

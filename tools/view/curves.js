@@ -153,15 +153,20 @@ export class Curves {
         g.textAlign = 'left';
         g.fillStyle = colours.text;
         g.font = `11.5px ${colours.font}`;
-        g.fillText(c.name.length > 22 ? `${c.name.slice(0, 21)}…` : c.name, 10, top + 18);
+        let y = top + 3;
+        const write = (text) => g.fillText(text, 10, y += 13);
+        const cut = c.name.length > 24 ? c.name.lastIndexOf(' ', 24) : -1;
+        for (const part of cut > 0 ? [c.name.slice(0, cut), c.name.slice(cut + 1)] : [c.name]) {
+            write(part.length > 26 ? `${part.slice(0, 25)}…` : part);
+        }
         g.fillStyle = colours.muted;
         g.font = `11px ${colours.font}`;
         const limit = c.parts[0].limit;
         const top1 = Math.max(...c.parts.map((p) => p.top));
-        g.fillText(`max ${formatValue(top1, c.unit)}`, 10, top + 33);
+        write(`max ${formatValue(top1, c.unit)}`);
         if (limit) {
             const what = c.kind === 'memory' ? 'budget' : c.kind === 'running' ? 'workers' : 'limit';
-            g.fillText(`${what} ${formatValue(limit, c.unit)}`, 10, top + 48);
+            write(`${what} ${formatValue(limit, c.unit)}`);
         }
         if (this.cursor !== null && this.cursor > GUTTER) {
             const text = c.parts.map((p) => formatValue(this.valueAt(p, this.cursor), c.unit)).join(' / ');

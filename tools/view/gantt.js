@@ -3,7 +3,7 @@
 // image, pixel by pixel, so that the time of a frame depends on the size of the
 // window, hardly on the number of tasks; text is drawn on top.
 import { Row, rasterSeries, upperBound, pieceAt } from './lod.js';
-import { Lut, colourRow, causeStyles, blameStyles, xferStyles, inkOn } from './colour.js';
+import { Lut, colourRow, causeStyles, blameStyles, blameTitle, xferStyles, inkOn, XFER_KINDS } from './colour.js';
 import { formatTick, formatShare, niceStep, tickUnit } from './format.js';
 
 export const GUTTER = 172;    // width of the names, CSS pixels
@@ -11,6 +11,7 @@ export const AXIS = 26;       // height of the time axis
 const HEAD = 24;              // title of a run, when there are two
 const MARKS = 18;             // room for the names of marks
 const GROUP_GAP = 8;          // between workers, devices, links
+const NAME_STEP = 10;         // least distance of two names
 const LABEL_MIN = 34;         // narrowest piece with a label
 
 const KIND_ORDER = {worker: 0, device: 1, other: 2, submitter: 3, link: 4};
@@ -28,6 +29,7 @@ export class Gantt {
         this.blame = false;
         this.patterned = false;
         this.colours = {};
+        this.widths = new Map();  // of labels
         this.width = this.height = 0;
         this.dpr = 1;
     }
@@ -82,15 +84,18 @@ export class Gantt {
         let fixed = 0, weight = 0;
         for (const r of rows) { fixed += r.fixed + (r.gap || 0); weight += r.weight; }
         const fit = weight ? (room - fixed) / weight : 0;
-        const unit = Math.max(7, Math.min(40, Math.floor(fit)) * this.zoomY);
+        const cap = Math.max(40, Math.min(72, fit * 0.35));  // a few rows may be high
+        const unit = Math.max(5, Math.floor(Math.min(cap, fit))) * this.zoomY;
         let y = top;
         for (const r of rows) {
             y += r.gap || 0;
             r.y = y;
-            r.h = r.fixed || Math.max(6, Math.floor(unit * r.weight), Math.min(11, Math.floor(unit)));
+            r.h = r.fixed || Math.max(4, Math.floor(unit * r.weight), Math.min(11, Math.floor(unit)));
             y += r.h;
         }
         this.rows = rows;
+        this.laneRows = new Map(this.runs.map((run) => [run, []]));
+        for (const r of rows) if (r.type === 'task') this.laneRows.get(r.run)[r.lane.index] = r;
         this.content = y + 4;
         this.scroll(0);
     }
@@ -136,8 +141,8 @@ export class Gantt {
     }
 
     rowOfLane(run, lane) {
-        return this.rows.find((r) => r.run === run && r.type === 'task' &&
-            r.lane.index === lane) || null;
+        const rows = this.laneRows.get(run);
+        return (rows && rows[lane]) || null;
     }
 
     // {row, piece} under a point, or null.
@@ -175,16 +180,21 @@ export class Gantt {
         const {run, lane, type} = row, {view} = this;
         const luts = this.luts.get(run);
         const t0 = run.units(view.t0), t1 = run.units(view.t1);
-        const pad = row.h > 14 ? 2 : row.h > 9 ? 1 : 0;
-        const top = row.y - this.scrollY + (pad ? 1 : 0), bottom = row.y + row.h - this.scrollY - pad;
+        const pad = row.h > 14 ? 2 : row.h > 4 ? 1 : 0;
+        const top = row.y - this.scrollY + (row.h > 9 ? 1 : 0), bottom = row.y + row.h - this.scrollY - pad;
+        // Zoomed in, gaps lie between the tasks; zoomed out, in a strip below them.
+        let tasksEnd = bottom;
         if (this.idle && lane.gaps) {
             rasterSeries(this.row, lane.gaps, t0, t1, null);
-            const inset = Math.floor((bottom - top) / 4);
-            this.fillRows(luts.gap, top + inset, bottom - inset, background);
+            const height = bottom - top, inset = Math.floor(height / 4);
+            const below = !this.row.direct && height >= 6;
+            if (below) tasksEnd = bottom - Math.max(2, Math.floor(height / 3));
+            this.fillRows(luts.gap, below ? tasksEnd : top + inset,
+                below ? bottom : bottom - inset, background);
         }
         if (!lane.series.n) return;
         rasterSeries(this.row, lane.series, t0, t1, type === 'task' ? run.shown : null);
-        this.fillRows(luts[type], top, bottom, null);
+        this.fillRows(luts[type], top, tasksEnd, null);
         if (this.row.direct && row.h >= 13) this.collectLabels(row, t0, t1);
     }
 
@@ -224,8 +234,8 @@ export class Gantt {
 
     labelText(label) {
         const {row, run, i} = label, s = row.lane.series, cls = s.cls[i];
-        if (row.type === 'link') return ['fetch', 'prefetch', 'write back', 'evict'][cls] || '';
-        if (row.type === 'blame') return (run.dir.blames || [])[cls] || '';
+        if (row.type === 'link') return XFER_KINDS[cls] || '';
+        if (row.type === 'blame') return blameTitle((run.dir.blames || [])[cls] || '');
         const names = run.pack.peek('task_name'), tasks = run.pack.peek('run_task');
         const r = run.runOfPiece(row.lane, i);
         const own = names && tasks ? run.text(names[tasks[r]]) : '';
@@ -236,19 +246,32 @@ export class Gantt {
         const {g} = this;
         g.textBaseline = 'middle';
         g.textAlign = 'left';
-        const char = 6.2;
         for (const l of this.labels) {
             const s = l.row.lane.series, style = l.row.type === 'task'
                 ? l.run.styles[s.cls[l.i]] : null;
             if (l.run.shown && l.row.type === 'task' && !l.run.shown[s.cls[l.i]]) continue;
-            const room = Math.floor((l.w - 8) / char);
-            let text = this.labelText(l);
-            if (text.length > room) text = room > 2 ? `${text.slice(0, room - 1)}…` : '';
+            const small = l.row.h < 16;
+            const text = this.fit(this.labelText(l), l.w - 5, small);
             if (!text) continue;
-            g.font = `${l.row.h < 16 ? 10 : 11}px ${this.colours.font}`;
+            g.font = `${small ? 10 : 11}px ${this.colours.font}`;
             g.fillStyle = style ? inkOn(style.colour) : '#ffffff';
-            g.fillText(text, l.x + 5, this.rowY(l.row) + l.row.h / 2 + 0.5);
+            g.fillText(text, l.x + 3.5, this.rowY(l.row) + l.row.h / 2 + 0.5);
         }
+    }
+
+    // As much of a text as fits into `room` pixels; widths are measured once.
+    fit(text, room, small) {
+        if (this.widths.size > 20000) this.widths.clear();
+        const key = small ? text : `${text}\n`;
+        let w = this.widths.get(key);
+        if (w === undefined) {
+            this.g.font = `${small ? 10 : 11}px ${this.colours.font}`;
+            w = this.g.measureText(text).width;
+            this.widths.set(key, w);
+        }
+        if (w <= room) return text;
+        const n = Math.floor(text.length * (room - 8) / w);
+        return n >= 3 ? `${text.slice(0, n)}…` : '';
     }
 
     drawGutter() {
@@ -256,6 +279,7 @@ export class Gantt {
         g.fillStyle = colours.panel;
         g.fillRect(0, 0, GUTTER, this.height);
         g.textBaseline = 'middle';
+        let last = -Infinity;
         for (const row of this.rows) {
             const y = this.rowY(row);
             if (y + row.h < AXIS || y > this.height) continue;
@@ -268,8 +292,9 @@ export class Gantt {
                 g.fillText(this.headText(row.run), 10, y + row.h / 2);
                 continue;
             }
-            if (row.h < 9) continue;
-            g.font = `${row.h < 12 ? 9 : 11.5}px ${colours.font}`;
+            if (y + row.h / 2 - last < NAME_STEP) continue;  // no room for every name
+            last = y + row.h / 2;
+            g.font = `${row.h < 12 ? 9.5 : 11.5}px ${colours.font}`;
             g.fillStyle = row.type === 'task' ? colours.text : colours.muted;
             g.textAlign = 'left';
             const idle = row.lane.dir && row.lane.dir.is_worker && row.lane.dir.idle;
@@ -286,6 +311,12 @@ export class Gantt {
         }
         g.fillStyle = colours.line;
         g.fillRect(GUTTER - 1, 0, 1, this.height);
+        const room = this.height - AXIS;
+        if (this.content > room) {  // there is more above or below
+            g.fillStyle = colours.muted;
+            g.fillRect(GUTTER - 5, AXIS + this.scrollY / this.content * room, 3,
+                room * room / this.content);
+        }
     }
 
     headText(run) {

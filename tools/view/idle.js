@@ -97,7 +97,8 @@ export function boundSection(run) {
     const title = h('h3', null, 'How good could it be?');
     if (!bounds || !bounds.best) {
         return h('section', null, title, h('p', {class: 'empty'},
-            'No lower bound is known: it needs the dependencies (record level 1).'));
+            run.dir.bounds_why || (run.dir.edges ? 'No lower bound is known for this run.'
+                : 'No lower bound is known: it needs the dependencies (record level 1).')));
     }
     const names = {path: 'longest chain', area: 'area: all workers always busy',
         mixed: 'area and chains', window: 'window', focus: 'focus'};
@@ -124,7 +125,12 @@ export function summarySection(run) {
             ['In tasks', all ? formatShare(work / all) : '–'],
             ['Tasks', formatCount(dir.tasks)],
             ['Dependencies', dir.edges ? formatCount(dir.edges) : 'none recorded (level 0)'],
+            dir.path_ns ? ['Longest chain', formatTime(dir.path_ns, 4)] : null,
             ['Data handles', formatCount(dir.handles)],
+            run.bad && run.bad.length ? ['Did not end well', `${formatCount(run.badCount)} executions, ✗ in the chart`] : null,
+            run.pending ? ['Never ran', `${formatCount(run.pending)} tasks`] : null,
+            dir.lost ? ['Records lost', formatCount(dir.lost)] : null,
+            dir.overwritten ? ['Records overwritten', formatCount(dir.overwritten)] : null,
             ...(dir.nodes || []).map((n) => [`Memory of ${n.name}`,
                 n.bytes ? formatBytes(n.bytes) : 'size not known']),
             when ? ['Recorded', when] : null,

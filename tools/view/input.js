@@ -77,7 +77,7 @@ export class Input {
 
     key(e) {
         if (e.ctrlKey || e.metaKey || e.altKey) return;
-        const el = e.target, {app} = this;
+        const el = e.target;
         if (el.closest && el.closest('dialog')) return;
         if (el.tagName === 'INPUT') return;
         const moves = ['ArrowLeft', 'ArrowRight', 'ArrowUp', 'ArrowDown', 'Home', 'Enter'];
@@ -87,7 +87,6 @@ export class Input {
         if (!action) return;
         e.preventDefault();
         action(e);
-        return app;
     }
 
     actions() {
@@ -105,7 +104,7 @@ export class Input {
             j: () => app.stepRow(1), k: () => app.stepRow(-1),
             f: () => app.focusSelection(),
             '/': () => app.focusSearch(),
-            n: (e) => app.nextHit(e.shiftKey ? -1 : 1),
+            n: (e) => app.finder.next(e.shiftKey ? -1 : 1),
             i: () => app.toggle('idle'), c: () => app.toggle('path'),
             b: () => app.toggle('blame'), l: () => app.toggle('bounds'),
             p: () => app.toggle('patterns'), t: () => app.switchTheme(),

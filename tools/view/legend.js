@@ -12,6 +12,7 @@ export class Legend {
         this.hidden = new Set();
         this.names = [];
         this.patterned = false;  // a pattern for each kernel
+        this.keys = [];          // [title, styles] of other colours
     }
 
     setRuns(runs) {
@@ -34,9 +35,17 @@ export class Legend {
             ondblclick: () => this.only(name)}, swatch(this.shownStyle(name), 12), name);
         const all = this.hidden.size ? h('button', {type: 'button', class: 'chip all',
             onclick: () => this.set([])}, 'Show all') : null;
+        const keys = this.keys.map(([title, styles]) => h('span', {class: 'legend-keys'},
+            h('span', {class: 'legend-title'}, title), styles.map((s) =>
+                h('span', {class: 'key'}, swatch(s, 12), s.name))));
         this.root.replaceChildren(h('span', {class: 'legend-title', id: 'legend-title'}, 'Kernels'),
             ...(this.names.length ? this.names.map(chip)
-                : [h('span', {class: 'empty'}, 'no task ran')]), ...(all ? [all] : []));
+                : [h('span', {class: 'empty'}, 'no task ran')]), ...(all ? [all] : []), ...keys);
+    }
+
+    setKeys(keys) {
+        this.keys = keys;
+        this.draw();
     }
 
     shownStyle(name) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The page: opens the runs, draws the first picture, then fetches the rest, and
 // connects charts, panel, search and keys.
-import { NONE, Pack, openPacks, fetchDir } from './pack.js';
+import { NONE, openPacks } from './pack.js';
 import { pieceAt } from './lod.js';
 import { h, byId } from './dom.js';
 import { formatTime, formatCount, formatShare } from './format.js';
@@ -15,27 +15,33 @@ import { Legend } from './legend.js';
 import { Tabs } from './tabs.js';
 import { Input } from './input.js';
 import { showTooltip } from './tooltip.js';
-import { searchTasks } from './search.js';
+import { Finder } from './finder.js';
+import { followLive } from './live.js';
 import { alignRuns, compareSection } from './compare.js';
-import { summarySection, boundSection, idleSection, blameSection } from './idle.js';
+import { causeTitle, summarySection, boundSection, idleSection, blameSection } from './idle.js';
+import { causeStyles, blameStyles, blameTitle, xferStyles } from './colour.js';
 import { rangeSection } from './stats.js';
 import { taskSection, emptyTaskSection } from './panel.js';
 import { setupHelp } from './help.js';
 import { themeNow, setTheme, themeColours, onSystemTheme } from './theme.js';
 import { readHash, writeHash } from './permalink.js';
 
-const OPTIONS = [['idle', 'Idle causes', 'I', false], ['path', 'Longest chain', 'C', false],
-    ['blame', 'Blame', 'B', false], ['bounds', 'Lower bounds', 'L', true],
-    ['patterns', 'Patterns', 'P', false], ['same', 'Equal length', '', false]];
-const LIVE_EVERY = 1000;
+// [id, title, what it does, on at the start]
+const OPTIONS = [
+    ['idle', 'Idle causes', 'Colour the time between tasks by its cause (I)', false],
+    ['path', 'Longest chain', 'Tasks that depend on each other and take longest together (C)', false],
+    ['blame', 'Blame', 'From the last task backwards: what each moment was needed for (B)', false],
+    ['bounds', 'Lower bounds', 'No schedule on this machine can end before these lines (L)', true],
+    ['patterns', 'Patterns', 'A pattern for each kernel, beside its colour (P)', false],
+    ['same', 'Equal length', 'Stretch the second run to the length of the first', false]];
 const MOST_FRAMES = 5000;
-const FEW_TASKS = 200000;  // then all arrays are fetched at once
+const FEW_TASKS = 200000;    // then all arrays are fetched at once
+const SOME_TASKS = 3000000;  // then at least the idle gaps
 
 class App {
     constructor() {
         this.runs = [];
         this.selection = null;
-        this.hits = {run: null, tasks: new Uint32Array(0), at: -1};
         this.options = Object.fromEntries(OPTIONS.map((o) => [o[0], o[3]]));
         this.frames = [];
         this.dirty = false;
@@ -46,6 +52,7 @@ class App {
         this.overview = new Overview(byId('overview'), this.view);
         this.legend = new Legend(byId('legend'), () => { this.redraw(); this.later(); });
         this.tabs = new Tabs(byId('tabs'), byId('panel-body'));
+        this.finder = new Finder(this);
         this.view.onChange(() => { this.redraw(); this.later(); });
     }
 
@@ -53,6 +60,8 @@ class App {
         const state = readHash(location.hash);
         if (state.theme) setTheme(state.theme);
         this.runs = (await openPacks(document)).map((p) => new Run(p));
+        const newer = this.runs.find((r) => r.dir.version !== 1);
+        if (newer) throw new Error(`version ${newer.dir.version} of the data is not known to this page`);
         await Promise.all(this.runs.map((r) => r.loadLanes()));
         this.setup();
         this.adopt();
@@ -71,10 +80,10 @@ class App {
         await this.loadExtras(this.runs);
         this.ready = true;
         if (state.task !== undefined) await this.selectId(this.runs[state.run] || this.runs[0], state.task);
-        if (state.q) { byId('search').value = state.q; await this.search(state.q, false); }
+        if (state.q) { byId('search').value = state.q; await this.finder.search(state.q, false); }
         this.problems();
         if (this.runs[0].dir.live && location.protocol.startsWith('http')) {
-            setInterval(() => this.poll(), LIVE_EVERY);
+            followLive(this);
         }
     }
 
@@ -82,14 +91,17 @@ class App {
         for (const r of runs) {
             await r.loadLinks();
             await r.loadBlame();
+            await r.loadBad();
             await r.pack.all('mark_t', 'mark_text', 'text', 'path_task');
             if (this.options.path) await r.pack.get('task_run');
-            await r.loadGaps();
+            if (r.dir.tasks <= SOME_TASKS || this.options.idle) await r.loadGaps();
             if (r.dir.tasks <= FEW_TASKS) await r.loadTasks();
+            if (r.bad.length || r.pending) this.tabs.refresh('run');
         }
         await this.curves.setRuns(runs);
         this.overview.setCurve(this.curves.list);
         this.gantt.layout();
+        this.legend.setKeys(this.keys());
         this.resize();
         this.tabs.refresh('range');
     }
@@ -101,18 +113,17 @@ class App {
         on('zoom-all', () => this.view.reset());
         on('png-button', () => this.png());
         on('theme-button', () => this.switchTheme());
-        on('search-next', () => this.nextHit(1));
-        on('search-prev', () => this.nextHit(-1));
-        this.setupSearch();
         byId('options').append(...OPTIONS.filter((o) => o[0] !== 'same' || this.runs.length > 1)
-            .map(([id, title, key]) => h('button', {type: 'button', id: `opt-${id}`,
-                title: key ? `${title} (${key})` : 'Stretch the second run to the length of the first',
+            .map(([id, title, what]) => h('button', {type: 'button', id: `opt-${id}`, title: what,
                 'aria-pressed': String(this.options[id]), onclick: () => this.toggle(id)}, title)));
         this.tabs.add('run', 'Run', () => this.runs.map((r) => [summarySection(r),
             boundSection(r), idleSection(r), blameSection(r)]).flat());
         this.tabs.add('kernels', 'Kernels', () => this.legend.sections());
-        this.tabs.add('range', 'Range', () => [h('p', {class: 'note'},
-            'What is visible in the chart.'), ...this.runs.map((r) => rangeSection(r, this.view))]);
+        this.tabs.add('range', 'Range', () => {
+            this.gaps();
+            return [h('p', {class: 'note'}, 'What is visible in the chart.'),
+                ...this.runs.map((r) => rangeSection(r, this.view))];
+        });
         this.tabs.add('task', 'Task', () => (this.selection ? taskSection(this.selection,
             (run, t) => this.select(run, t, true), () => this.focusSelection()) : emptyTaskSection()));
         if (this.runs.length > 1) this.tabs.add('compare', 'A / B', () => compareSection(this.runs));
@@ -124,22 +135,6 @@ class App {
         new ResizeObserver(() => this.resize()).observe(byId('gantt'));
         onSystemTheme(() => this.recolour());
         this.tabs.show(this.runs.length > 1 ? 'compare' : 'run');
-    }
-
-    setupSearch() {
-        const input = byId('search');
-        byId('search-form').addEventListener('submit', (e) => {
-            e.preventDefault();
-            if (input.value === this.query) this.nextHit(1);
-            else this.search(input.value);
-        });
-        input.addEventListener('input', () => {
-            clearTimeout(this.typing);
-            this.typing = setTimeout(() => this.search(input.value), 250);
-        });
-        input.addEventListener('keydown', (e) => {
-            if (e.key === 'Escape') { input.value = ''; this.search(''); byId('gantt').focus(); }
-        });
     }
 
     // New data in this.runs: titles, colours, axis.
@@ -190,7 +185,8 @@ class App {
         this.overlay.resize(box.clientWidth, box.clientHeight, dpr);
         this.curves.resize(box.clientWidth, dpr);
         this.overview.resize(box.clientWidth, byId('overview').clientHeight, dpr);
-        this.redraw();
+        this.all = true;
+        this.frame();  // at once: a canvas of a new size is empty
     }
 
     recolour() {
@@ -236,7 +232,7 @@ class App {
         const s = this.selection;
         const hash = writeHash({t: this.view.isWhole ? null : [this.view.t0, this.view.t1],
             task: s ? s.run.pack.peek('task_id')[s.task] : undefined,
-            run: s ? this.runs.indexOf(s.run) : 0, q: this.query, hide: [...this.legend.hidden],
+            run: s ? this.runs.indexOf(s.run) : 0, q: this.finder.query, hide: [...this.legend.hidden],
             on, off, theme: document.documentElement.dataset.theme});
         history.replaceState(null, '', hash || location.pathname + location.search);
     }
@@ -267,6 +263,7 @@ class App {
         this.gantt.blame = this.options.blame;
         this.overlay.bounds = this.options.bounds;
         this.overlay.path = this.options.path;
+        if (id === 'path' && !value) this.problems();
         if (id === 'path' && value) {
             Promise.all(this.runs.map((r) => r.pack.all('path_task', 'task_run'))).then(() => {
                 const none = this.runs.every((r) => !r.pack.peek('path_task').length);
@@ -274,6 +271,7 @@ class App {
                 this.redraw();
             });
         }
+        if (id === 'idle' && value) this.gaps();
         if (id === 'patterns') {
             this.gantt.patterned = this.legend.patterned = value;
             this.gantt.restyle();
@@ -281,8 +279,35 @@ class App {
         }
         if (id === 'same') this.align();
         if (id === 'blame') this.gantt.layout();
+        this.legend.setKeys(this.keys());
         this.redraw();
         this.later();
+    }
+
+    // What else has colours in the chart, for the legend.
+    keys() {
+        const {dir} = this.runs[0], {idle, blame} = this.options, out = [];
+        const used = (c) => c.name !== 'work' && this.runs.some((r) => (r.dir.total || {})[c.name] > 0);
+        if (idle) {
+            const styles = causeStyles(dir.causes || []);
+            out.push(['Idle', styles.filter((s, i) => used(dir.causes[i]))
+                .map((s) => ({...s, name: causeTitle(s.name)}))]);
+        }
+        if (blame) {
+            out.push(['Blame', blameStyles(dir.blames || []).map((s) => ({...s, name: blameTitle(s.name)}))]);
+        }
+        if (this.runs.some((r) => r.links.length)) out.push(['Transfers', xferStyles()]);
+        return out;
+    }
+
+    // Idle gaps, fetched when they are first wanted.
+    gaps() {
+        const missing = this.runs.filter((r) => !r.hasGaps);
+        if (!missing.length || !this.ready) return;
+        Promise.all(missing.map((r) => r.loadGaps())).then(() => {
+            this.tabs.refresh('range');
+            this.redraw();
+        });
     }
 
     switchTheme() {
@@ -326,6 +351,7 @@ class App {
 
     async selectPiece(row, piece) {
         const {run, lane, type} = row;
+        if (!run.pack.peek('task_run')) this.fetching();
         await run.loadTasks();
         let task = NONE;
         if (type === 'task') task = run.pack.peek('run_task')[run.runOfPiece(lane, piece)];
@@ -335,12 +361,20 @@ class App {
         return this.select(run, task, false);
     }
 
-    // reveal: move the view to the task.
-    async select(run, task, reveal = true) {
+    // Details of large logs are fetched with the first selection.
+    fetching() {
+        this.tabs.show('task');
+        byId('panel-body').replaceChildren(h('p', {class: 'empty'}, 'Fetching the details of all tasks…'));
+    }
+
+    // reveal: move the view to the task; show: turn to its tab.
+    async select(run, task, reveal = true, show = true) {
+        if (show && !run.pack.peek('task_run')) this.fetching();
         await run.loadTasks();
         if (!(task >= 0 && task < run.dir.tasks)) return;
         this.selection = this.overlay.selection = {run, task,
-            preds: run.predecessors(task), succs: run.successors(task)};
+            preds: run.predecessors(task), succs: run.successors(task),
+            runs: run.executions(task), other: await this.counterpart(run, task)};
         const t = run.task(task);
         if (reveal && t.ran) {
             this.view.reveal(t.start / run.stretch, t.end / run.stretch);
@@ -351,11 +385,21 @@ class App {
                 if (y + row.h > this.gantt.height) this.gantt.scroll(y + row.h - this.gantt.height + 20);
             }
         }
-        this.tabs.show('task');
+        if (show) this.tabs.show('task');
+        else this.tabs.refresh();
         this.say(`Task ${t.id}, ${t.kernel} ${t.name}, on ${t.laneName}, ` +
             `${t.ran ? formatTime(t.duration) : 'never ran'}`);
         this.redraw();
         this.later();
+    }
+
+    // The task of the same id and kernel in the other run.
+    async counterpart(run, task) {
+        const other = this.runs.find((r) => r !== run);
+        if (!other) return null;
+        await other.loadTasks();
+        const t = run.task(task), i = other.pack.peek('task_id').indexOf(t.id);
+        return i >= 0 && other.task(i).kernel === t.kernel ? {run: other, task: i} : null;
     }
 
     async selectId(run, id) {
@@ -414,74 +458,6 @@ class App {
         const next = rows[rows.indexOf(row) + by];
         if (next) this.selectMiddle(next, at);
     }
-
-    // ---- search
-
-    async search(query, go = true) {
-        this.query = query.trim();
-        let found = {run: this.runs[0], tasks: new Uint32Array(0), at: -1};
-        if (this.query) {
-            for (const run of this.runs) {
-                await run.loadTasks();
-                const tasks = searchTasks(run, this.query);
-                if (tasks.length) { found = {run, tasks, at: -1}; break; }
-            }
-        }
-        this.hits = this.overlay.hits = found;
-        this.showCount();
-        if (this.query && go) await this.nextHit(1);
-        this.redraw();
-        this.later();
-        return found.tasks.length;
-    }
-
-    showCount() {
-        const {tasks, at} = this.hits, n = tasks.length;
-        const text = !this.query ? '' : n === 0 ? 'none'
-            : `${at >= 0 ? `${formatCount(at + 1)} of ` : ''}${formatCount(n)}`;
-        byId('search-count').textContent = text;
-        if (this.query) this.say(n ? `${n} tasks found` : 'No task found');
-    }
-
-    async nextHit(by) {
-        const {run, tasks, at} = this.hits, n = tasks.length;
-        if (!n) return;
-        this.hits.at = (at + by + (at < 0 && by < 0 ? 1 : 0) + n) % n;
-        this.showCount();
-        await this.select(run, tasks[this.hits.at]);
-    }
-
-    // ---- a program that still runs
-
-    async poll() {
-        if (this.polling || document.hidden) return;
-        this.polling = true;
-        try {
-            const dir = await fetchDir(0), old = this.runs[0];
-            if (dir.generation > old.dir.generation) {
-                const run = new Run(new Pack(0, dir, old.pack.source));
-                await run.loadLanes();
-                this.runs[0] = run;
-                this.deselectGone(old, run);
-                this.adopt();
-                await this.loadExtras(this.runs);
-                this.tabs.refresh();
-            }
-            byId('live').hidden = !dir.live;
-        } catch (e) {
-            this.banner(`The program that serves this page does not answer: ${e.message}`);
-        }
-        this.polling = false;
-    }
-
-    deselectGone(old, run) {
-        this.hits = this.overlay.hits = {run, tasks: new Uint32Array(0), at: -1};
-        if (this.selection && this.selection.run === old) {
-            const {task} = this.selection;
-            this.selection = this.overlay.selection = null;
-            this.select(run, task, false);
-        }
-    }
 }
 
 const app = new App();
@@ -495,5 +471,5 @@ window.heddleView = {
     range: () => [app.view.t0, app.view.t1],
     select: (task) => app.select(app.runs[0], task),
     selected: () => (app.selection ? app.selection.task : null),
-    search: (q) => { byId('search').value = q; return app.search(q); },
+    search: (q) => { byId('search').value = q; return app.finder.search(q); },
 };

@@ -4,7 +4,7 @@
 import { NONE } from './pack.js';
 import { upperBound } from './lod.js';
 import { GUTTER, AXIS } from './gantt.js';
-import { drawArrows, drawPath, taskBox } from './arrows.js';
+import { drawArrows, drawPath, runBox } from './arrows.js';
 import { formatTime, niceStep } from './format.js';
 
 const BOUND_NAMES = {path: 'longest chain', area: 'area', mixed: 'area and chains',
@@ -45,14 +45,16 @@ export class Overlay {
         this.drawGrid(g);
         for (const run of gantt.runs) {
             this.drawMarks(g, run);
+            this.drawBad(g, run);
             if (this.path) drawPath(g, gantt, run, colours);
         }
         if (this.bounds) this.drawBounds(g);
         this.drawHits(g);
         if (this.selection) {
             if (this.arrows) drawArrows(g, gantt, this.selection, colours);
-            this.outline(g, taskBox(gantt, this.selection.run, this.selection.task),
-                colours.accent, 2.5);
+            for (const e of this.selection.runs) {
+                this.outline(g, runBox(gantt, this.selection.run, e.run), colours.accent, 2.5);
+            }
         }
         if (this.hover) this.outlinePiece(g, this.hover);
         if (this.box) this.drawBox(g);
@@ -90,10 +92,13 @@ export class Overlay {
         for (const run of gantt.runs) {
             const {bounds} = run.dir, e = this.extent(run);
             if (!bounds || !e) continue;
-            const list = Object.entries(bounds.kind || {}).filter(([, ns]) => ns > 0)
-                .filter(([, ns]) => gantt.runs.length < 2 || ns === bounds.best)
-                .sort((a, b) => b[1] - a[1]);
-            list.forEach(([kind, ns], i) => {
+            const names = new Map();  // of equal ones: all names
+            for (const [kind, ns] of Object.entries(bounds.kind || {})) {
+                if (!(ns > 0) || (gantt.runs.length > 1 && ns !== bounds.best)) continue;
+                names.set(ns, [...(names.get(ns) || []), BOUND_NAMES[kind] || kind]);
+            }
+            const list = [...names].sort((a, b) => b[0] - a[0]);
+            list.forEach(([ns, kinds], i) => {
                 const x = gantt.x(ns / run.stretch), best = ns === bounds.best;
                 if (x < GUTTER || x > gantt.width || e.end < AXIS) return;
                 g.strokeStyle = best ? colours.bound : colours.muted;
@@ -103,8 +108,7 @@ export class Overlay {
                 g.moveTo(x, e.top);
                 g.lineTo(x, e.end);
                 g.stroke();
-                const text = `${best ? 'lower bound: ' : ''}${BOUND_NAMES[kind] || kind} ` +
-                    formatTime(ns);
+                const text = `${best ? 'lower bound: ' : ''}${kinds.join(', ')} ${formatTime(ns, 4)}`;
                 this.boundLabel(g, text, x, e.end - 4 - 15 * i, best);
             });
             g.setLineDash([]);
@@ -146,6 +150,28 @@ export class Overlay {
             g.fillText(name, x + 4, y);
             next = x + g.measureText(name).width + 10;
         }
+    }
+
+    // A cross over what did not end well.
+    drawBad(g, run) {
+        const {gantt} = this;
+        let last = null;
+        g.strokeStyle = this.colours.bound;
+        g.lineWidth = 2;
+        g.beginPath();
+        for (const r of run.bad || []) {
+            const b = runBox(gantt, run, r);
+            if (!b || b.x1 < GUTTER || b.x0 > gantt.width || b.y < AXIS) continue;
+            const x = (Math.max(b.x0, GUTTER) + Math.min(b.x1, gantt.width)) / 2;
+            if (last && last.y === b.y && Math.abs(last.x - x) < 6) continue;
+            last = {x, y: b.y};
+            const y = b.y + b.h / 2, d = Math.min(5, b.h / 2 - 1);
+            g.moveTo(x - d, y - d);
+            g.lineTo(x + d, y + d);
+            g.moveTo(x + d, y - d);
+            g.lineTo(x - d, y + d);
+        }
+        g.stroke();
     }
 
     drawHits(g) {

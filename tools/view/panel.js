@@ -22,6 +22,16 @@ function predictionFact(t) {
     return ['Predicted', `${formatTime(t.predicted, 4)} (${word})`];
 }
 
+// The same task in the other run, when two are shown.
+function otherFact(sel, t, select) {
+    if (!sel.other) return null;
+    const {run, task} = sel.other, o = run.task(task);
+    if (!o.ran) return [`In ${run.name}`, 'never ran'];
+    const off = t.ran && t.duration ? ` (${(100 * (o.duration / t.duration - 1)).toFixed(1)} %)` : '';
+    return [`In ${run.name}`, h('span', null, `${formatTime(o.duration, 4)}${off} on ${o.laneName} `,
+        taskLink(run, task, select))];
+}
+
 // From submission to end, as a bar of three parts.
 function lifeSection(t) {
     if (!t.ran || t.submit === null || t.ready === null) {
@@ -91,7 +101,12 @@ export function taskSection(sel, select, focus) {
             ['Submitted', at(t.submit)], ['Ready', at(t.ready)],
             t.priority !== null ? ['Priority', String(t.priority)] : null,
             ['Outcome', t.statusName + (t.flags.length ? `; ${t.flags.join('; ')}` : '')],
-            t.parent !== NONE ? ['Submitted by', taskLink(run, t.parent, select)] : null]),
+            t.parent !== NONE ? ['Submitted by', taskLink(run, t.parent, select)] : null,
+            otherFact(sel, t, select)]),
+        sel.runs.length > 1 ? [h('h4', null, `Executions (${sel.runs.length})`), dataTable('Executions',
+            [['On', false], ['Start', true], ['Duration', true], ['Outcome', false]],
+            sel.runs.slice(0, MOST_LINKS).map((e) => [(run.lanes[e.lane] || {name: '–'}).name,
+                formatTime(e.start, 5), formatTime(e.duration), e.status]))] : null,
         h('h4', null, 'Why it waited'), h('p', null, whyItWaited(run, t, preds)), lifeSection(t),
         h('h4', null, `Operands (${ops.length})`),
         ops.length ? dataTable('Operands', [['Data', false], ['Access', false], ['Size', true]],

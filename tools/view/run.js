@@ -14,6 +14,7 @@ const XFER_ARRAYS = ['xfer_start', 'xfer_dur', 'xfer_src', 'xfer_dst', 'xfer_byt
     'xfer_handle', 'xfer_task', 'xfer_kind'];
 const STATUS_NAMES = {0: 'ended well', 1: 'failed', 2: 'cancelled',
     3: 'declined, tried elsewhere', 7: 'never ran'};
+const MOST_BAD = 10000;
 const FLAG_NAMES = [[0x08, 'ran inside a waiting task'], [0x10, 'helper of a gang'],
     [0x20, 'became a graph of smaller tasks'], [0x40, 'from a recorded graph']];
 
@@ -54,11 +55,14 @@ export class Run {
                 series: makeSeries(this.start, this.dur, this.kernel, d.first, n,
                     this.span, this.shown)};
         });
+        this.filled = this.lanes.filter((l) => l.dir.n).sort((p, q) => p.dir.first - q.dir.first);
+        this.firsts = this.filled.map((l) => l.dir.first);
     }
 
     // Idle gaps of all lanes, coloured by cause.
     async loadGaps() {
         const a = await this.pack.all('gap_start', 'gap_dur', 'gap_cause');
+        this.hasGaps = true;
         for (const l of this.lanes) {
             const n = Math.max(0, Math.min(l.dir.gap_n || 0,
                 a.gap_start.length - l.dir.gap_first));
@@ -73,15 +77,19 @@ export class Run {
     async loadLinks() {
         const a = await this.pack.all(...XFER_ARRAYS);
         this.xfer = a;
-        const lists = new Map();
-        for (let i = 0; i < a.xfer_start.length; i++) {
-            const key = a.xfer_src[i] * 256 + a.xfer_dst[i];
-            if (!lists.has(key)) lists.set(key, []);
-            lists.get(key).push(i);
+        const n = a.xfer_start.length, at = new Uint32Array(65537);
+        const pair = (i) => a.xfer_src[i] * 256 + a.xfer_dst[i];
+        for (let i = 0; i < n; i++) at[pair(i) + 1]++;
+        const pairs = [];
+        for (let p = 0; p < 65536; p++) {
+            if (at[p + 1]) pairs.push([p, at[p], at[p] + at[p + 1]]);
+            at[p + 1] += at[p];
         }
+        const order = new Uint32Array(n);
+        for (let i = 0; i < n; i++) order[at[pair(i)]++] = i;
         const node = (i) => (this.dir.nodes[i] || {name: `node ${i}`}).name;
-        this.links = [...lists.keys()].sort((x, y) => x - y).map((key) => {
-            const index = Uint32Array.from(lists.get(key));
+        this.links = pairs.map(([key, first, last]) => {
+            const index = order.subarray(first, last);
             const start = index.map((i) => a.xfer_start[i]);
             const dur = index.map((i) => a.xfer_dur[i]);
             const cls = index.map((i) => a.xfer_kind[i]);
@@ -99,7 +107,37 @@ export class Run {
         }
     }
 
-    async loadTasks() { return this.pack.all(...TASK_ARRAYS); }
+    async loadTasks() {
+        const a = await this.pack.all(...TASK_ARRAYS);
+        if (this.pending === undefined) {
+            this.pending = 0;
+            const of = a.task_run;
+            for (let t = 0; t < of.length; t++) if (of[t] === NONE) this.pending++;
+        }
+        return a;
+    }
+
+    // Executions that failed, were cancelled or declined; the first MOST_BAD.
+    async loadBad() {
+        const status = await this.pack.get('run_status');
+        this.bad = [];
+        this.badCount = 0;
+        for (let r = 0; r < status.length; r++) {
+            if (status[r] === 0) continue;
+            if (this.badCount++ < MOST_BAD) this.bad.push(r);
+        }
+    }
+
+    // All executions of a task: it may be repeated, or run on a gang.
+    executions(index) {
+        const of = this.pack.peek('run_task'), status = this.pack.peek('run_status'), out = [];
+        for (let r = of.indexOf(index); r >= 0 && out.length < MOST_BAD; r = of.indexOf(index, r + 1)) {
+            const s = status[r] ?? 0;
+            out.push({run: r, lane: this.laneOfRun(r), start: this.start[r] * this.unit,
+                duration: this.dur[r] * this.unit, status: STATUS_NAMES[s] || `status ${s}`});
+        }
+        return out.sort((a, b) => a.start - b.start);
+    }
 
     // `shown` per kernel of this run, or null.
     filter(shown) {
@@ -109,8 +147,10 @@ export class Run {
         }
     }
 
+    // Index of the lane of an execution, or -1.
     laneOfRun(run) {
-        return this.lanes.findIndex((l) => run >= l.dir.first && run < l.dir.first + l.dir.n);
+        const i = upperBound(this.firsts, run, 0, this.firsts.length) - 1, l = this.filled[i];
+        return l && run < l.dir.first + l.dir.n ? l.index : -1;
     }
 
     // The execution at a piece of a lane's series.

@@ -5,6 +5,7 @@ import { h } from './dom.js';
 import { pieceAt } from './lod.js';
 import { formatTime, formatBytes } from './format.js';
 import { causeTitle } from './idle.js';
+import { blameTitle } from './colour.js';
 
 function gapLines(row, gantt, x) {
     const {run, lane} = row;
@@ -26,7 +27,7 @@ function pieceLines(row, piece) {
             m.handle !== NONE && run.pack.peek('handle_name') ? run.handleName(m.handle) : null,
             `${time}, ${formatBytes(m.bytes / (m.duration || 1) * 1e9)}/s`, start];
     }
-    if (type === 'blame') return [run.dir.blames[s.cls[piece]], time, start];
+    if (type === 'blame') return [`blame: ${blameTitle(run.dir.blames[s.cls[piece]])}`, time, start];
     const tasks = run.pack.peek('run_task'), ids = run.pack.peek('task_id');
     const task = tasks ? tasks[run.runOfPiece(lane, piece)] : NONE;
     const names = run.pack.peek('task_name');
