@@ -25,17 +25,20 @@
 extern "C" {
 #endif
 
-/* What a worker did, or waited for. The first match counts. */
+/* What a worker did, or waited for. The first match counts. A task is ready
+ * when all that it waits for has ended and it was submitted. */
 enum heddle_explain_cause {
     HEDDLE_CAUSE_WORK = 0, /* in a task that ended well */
-    HEDDLE_CAUSE_WASTE,    /* in an execution that failed or had to be repeated */
-    HEDDLE_CAUSE_DATA,     /* operands of its next task were on their way */
-    HEDDLE_CAUSE_MEMORY,   /* its next task waited for room */
+    HEDDLE_CAUSE_WASTE,    /* in an execution that failed or was repeated */
+    HEDDLE_CAUSE_DATA,     /* its next task was ready, its operands were on
+                              their way */
+    HEDDLE_CAUSE_MEMORY,   /* its next task was ready and waited for room */
     HEDDLE_CAUSE_OVERHEAD, /* in the runtime */
     HEDDLE_CAUSE_START,    /* no task of the run had begun yet */
-    HEDDLE_CAUSE_END,      /* no task of the run was left to begin */
+    HEDDLE_CAUSE_END,      /* no task that it could run was left to begin */
     HEDDLE_CAUSE_SCHED,    /* a task that it could run was ready */
-    HEDDLE_CAUSE_SUBMIT,   /* what could have run was not submitted yet */
+    HEDDLE_CAUSE_SUBMIT,   /* what could have run was not submitted yet, or the
+                              thread of this worker was submitting */
     HEDDLE_CAUSE_DEPS,     /* no ready task: all waited for others */
     HEDDLE_CAUSE_UNKNOWN,  /* the log has not enough to tell (level 0) */
     HEDDLE_NCAUSES
@@ -45,7 +48,9 @@ enum heddle_explain_cause {
 HEDDLE_API const char *heddle_explain_cause_name(unsigned cause);
 HEDDLE_API const char *heddle_explain_cause_text(unsigned cause);
 
-/* A piece of a worker's time that is not WORK or WASTE. */
+/* A piece of a worker's time that is not WORK or WASTE. Where causes change very
+ * often on very many idle workers, neighbouring pieces are put together by
+ * cause: their lengths stay, their order does not. */
 struct heddle_explain_gap {
     int64_t start_ns;
     int64_t end_ns;
@@ -53,7 +58,8 @@ struct heddle_explain_gap {
     uint8_t cause; /* enum heddle_explain_cause */
 };
 
-/* ns[] of a worker sums to the makespan; of other lanes it is zero. */
+/* ns[] of a worker sums to the makespan; of other lanes it is zero. Its gaps
+ * sum to it cause by cause. */
 struct heddle_explain_lane {
     uint8_t is_worker; /* WORKER or DEVICE, or it ran a task */
     int64_t ns[HEDDLE_NCAUSES];
@@ -62,8 +68,9 @@ struct heddle_explain_lane {
 /* Why the chain of blame stood at a task. */
 enum heddle_explain_blame {
     HEDDLE_BLAME_EXEC = 0, /* the task ran */
-    HEDDLE_BLAME_TRANSFER, /* its data were on their way */
-    HEDDLE_BLAME_QUEUE,    /* it waited behind another task of that worker */
+    HEDDLE_BLAME_TRANSFER, /* its data were on their way, or room was made */
+    HEDDLE_BLAME_QUEUE,    /* it waited behind other tasks of that worker, or
+                              of the thread that submits it */
     HEDDLE_BLAME_SUBMIT,   /* it was not submitted yet */
     HEDDLE_BLAME_OVERHEAD, /* the rest: waking, scheduling, noticing */
     HEDDLE_NBLAMES
@@ -86,7 +93,9 @@ struct heddle_explain {
     int64_t last_ns;
     int64_t makespan_ns;
     uint64_t nworkers;
-    int64_t total_ns[HEDDLE_NCAUSES]; /* sums to nworkers * makespan_ns */
+    /* Sums to nworkers * makespan_ns; INT64_MAX where that does not fit, which
+     * takes centuries or a forged log. */
+    int64_t total_ns[HEDDLE_NCAUSES];
 
     const struct heddle_explain_lane *lanes; /* one per lane of the log */
     size_t nlanes;

@@ -413,7 +413,7 @@ void heddle_slow_trace(struct heddle_exec *x, heddle_status st, uint64_t start,
                        unsigned flags)
 {
     struct worker *w = x->worker;
-    const uint64_t now = heddle_ticks();
+    const uint64_t now = heddle_ctx_ticks(x->ctx);
     enum heddle_log_status log = HEDDLE_LOG_FAILED;
 
     if (!heddle_trace_is_on(w->lane, HEDDLE_TRACE_TASK))
@@ -578,8 +578,9 @@ struct heddle_sched_task *heddle_slow_run(struct worker *w,
                                           struct heddle_cell *c)
 {
     struct task_ext *ext = heddle_cell_ext(w->ctx, c);
-    const uint64_t start =
-        heddle_trace_is_on(w->lane, HEDDLE_TRACE_TASK) ? heddle_ticks() : 0;
+    const uint64_t start = heddle_trace_is_on(w->lane, HEDDLE_TRACE_TASK)
+                               ? heddle_ctx_ticks(w->ctx)
+                               : 0;
     struct heddle_sched_task *next;
     struct exec_slow s;
     struct heddle_exec x;

@@ -110,6 +110,19 @@ static inline bool heddle_explain_is_helper(const struct heddle_log_task *t)
     return (t->flags & HEDDLE_LOG_GANG) != 0;
 }
 
+/* implied.c: dependencies that are not in the log. */
+struct heddle_explain_implied;
+/* At most so many; 0: there are too many, ask for none. */
+size_t heddle_explain_implied_max(const struct heddle_log_view *v);
+HEDDLE_MUST_USE heddle_status heddle_explain_implied_create(
+    const struct heddle_explain_work *w, struct heddle_explain_mem *mem,
+    struct heddle_explain_implied **out);
+/* Writes the predecessors of a job; returns how many. Ask for all jobs in order,
+ * once. */
+uint32_t heddle_explain_implied_of(const struct heddle_explain_work *w,
+                                   struct heddle_explain_implied *m,
+                                   uint32_t job, uint32_t *out);
+
 /* lanes.c */
 HEDDLE_MUST_USE heddle_status
 heddle_explain_lanes(struct heddle_explain_work *w);

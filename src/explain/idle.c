@@ -244,9 +244,16 @@ static int64_t submission_in(const struct heddle_explain_work *w, int64_t a,
     return lo < w->nprogram && w->program[lo] < b ? w->program[lo] : b;
 }
 
-/* The lane said what it does. */
-static void part_state(const struct idle *d, struct part *p, unsigned state)
+/* The lane said what it does. A core that sleeps says in the argument whether
+ * tasks for cores waited for data or memory then. */
+static void part_state(const struct idle *d, struct part *p,
+                       const struct heddle_log_state *s)
 {
+    const unsigned state =
+        s->state == HEDDLE_LOG_SLEEP &&
+                (s->arg == HEDDLE_LOG_DATA || s->arg == HEDDLE_LOG_MEMORY)
+            ? s->arg
+            : s->state;
     int64_t t;
 
     p->base = BASE_CAUSE;
@@ -304,7 +311,7 @@ static void gap_cut(struct idle *d, int64_t a, int64_t b, size_t *s,
             x = &w->v->states[w->state[*s]];
         if (x != NULL && x->start_ns <= a) {
             p.b = heddle_explain_min(b, x->end_ns);
-            part_state(d, &p, x->state);
+            part_state(d, &p, x);
         } else {
             if (x != NULL)
                 p.b = heddle_explain_min(b, x->start_ns);

@@ -3,6 +3,7 @@
  * index: from rows to jobs, with predecessors and the times that follow.
  *
  * Purpose    the log has executions; causes are between tasks.
+ * Edges      those of the log, and those that operands imply (implied.c).
  * Terms      A row *repeats* another when it is a later execution of the same
  *            task, helpers of a gang aside. A job has *ended* when it and the
  *            tasks that it submitted have. It was *available* when all its
@@ -37,6 +38,14 @@ uint32_t heddle_explain_find(const struct heddle_explain_work *w, uint64_t id)
     return lo < w->njobs && w->id[lo] == id ? lo : HEDDLE_EXPLAIN_NONE;
 }
 
+/* Logs of version 1.0 have one id for all passes of a recorded graph. */
+static bool is_pass(const struct heddle_log_task *t,
+                    const struct heddle_log_task *before)
+{
+    return (t->flags & HEDDLE_LOG_REPLAYED) != 0 &&
+           before->status == HEDDLE_LOG_OK;
+}
+
 /* The rows of job j are p[0 .. n), in order of time. */
 static void job_fill(struct heddle_explain_work *w, uint32_t j,
                      const struct heddle_pair *p, size_t n)
@@ -62,7 +71,8 @@ static void job_fill(struct heddle_explain_work *w, uint32_t j,
             continue;
         if (prev == HEDDLE_EXPLAIN_NONE)
             w->head[j] = row;
-        w->before[row] = prev;
+        if (prev == HEDDLE_EXPLAIN_NONE || !is_pass(t, &w->v->tasks[prev]))
+            w->before[row] = prev;
         prev = row;
     }
     w->main[j] = prev != HEDDLE_EXPLAIN_NONE ? prev : w->head[j];
@@ -84,11 +94,10 @@ static heddle_status jobs_alloc(struct heddle_explain_work *w)
     w->avail = heddle_explain_get(m, n, sizeof(*w->avail));
     w->ready = heddle_explain_get(m, w->nrows, sizeof(*w->ready));
     w->pred_at = heddle_explain_get(m, n + 1, sizeof(*w->pred_at));
-    w->pred = heddle_explain_get(m, w->v->ndeps, sizeof(*w->pred));
     return w->id == NULL || w->job == NULL || w->head == NULL ||
                    w->main == NULL || w->parent == NULL || w->before == NULL ||
                    w->end == NULL || w->last_row == NULL || w->avail == NULL ||
-                   w->ready == NULL || w->pred_at == NULL || w->pred == NULL
+                   w->ready == NULL || w->pred_at == NULL
                ? HEDDLE_ENOMEM
                : HEDDLE_OK;
 }
@@ -137,7 +146,8 @@ static void jobs_nest(struct heddle_explain_work *w)
 }
 
 /* deps[] is sorted by successor, as jobs are. */
-static void jobs_link(struct heddle_explain_work *w)
+static void jobs_link(struct heddle_explain_work *w,
+                      struct heddle_explain_implied *m)
 {
     const struct heddle_log_view *v = w->v;
     uint32_t n = 0;
@@ -149,8 +159,31 @@ static void jobs_link(struct heddle_explain_work *w)
         w->pred_at[j] = n;
         for (; d < v->ndeps && v->deps[d].succ == w->id[j]; d++)
             w->pred[n++] = heddle_explain_find(w, v->deps[d].pred);
+        if (m != NULL)
+            n += heddle_explain_implied_of(w, m, j, w->pred + n);
     }
     w->pred_at[w->njobs] = n;
+}
+
+static heddle_status jobs_order(struct heddle_explain_work *w)
+{
+    struct heddle_explain_mem tmp = {.alloc = w->mem->alloc};
+    const size_t nimplied = heddle_explain_implied_max(w->v);
+    struct heddle_explain_implied *m = NULL;
+    heddle_status st = HEDDLE_OK;
+
+    if (w->v->ndeps > UINT32_MAX / 2)
+        return HEDDLE_EOVERFLOW;
+    if (nimplied > 0)
+        st = heddle_explain_implied_create(w, &tmp, &m);
+    w->pred =
+        heddle_explain_get(w->mem, w->v->ndeps + nimplied, sizeof(*w->pred));
+    if (w->pred == NULL)
+        st = HEDDLE_ENOMEM;
+    if (st == HEDDLE_OK)
+        jobs_link(w, m);
+    heddle_explain_drop(&tmp);
+    return st;
 }
 
 static int64_t job_avail(const struct heddle_explain_work *w, uint32_t j)
@@ -195,7 +228,7 @@ heddle_status heddle_explain_index(struct heddle_explain_work *w)
 {
     HEDDLE_TRY(jobs_build(w));
     jobs_nest(w);
-    jobs_link(w);
+    HEDDLE_TRY(jobs_order(w));
     for (uint32_t j = 0; j < w->njobs; j++)
         w->avail[j] = job_avail(w, j);
     for (uint32_t i = 0; i < w->nrows; i++)

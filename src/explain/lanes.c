@@ -99,9 +99,10 @@ static void type_kernels(struct heddle_explain_work *w)
 static void mark_good(struct heddle_explain_work *w)
 {
     for (uint32_t i = 0; i < w->nran; i++)
-        w->is_good[i] = w->v->tasks[i].status == HEDDLE_LOG_OK &&
-                        (heddle_explain_is_helper(&w->v->tasks[i]) ||
-                         w->main[w->job[i]] == i);
+        w->is_good[i] = w->v->tasks[i].status == HEDDLE_LOG_OK;
+    for (uint32_t i = 0; i < w->nran; i++)
+        if (w->before[i] != HEDDLE_EXPLAIN_NONE)
+            w->is_good[w->before[i]] = 0;
 }
 
 /* Adds a row to the lane's pieces [from, *n); rows come in order of start. */

@@ -110,7 +110,7 @@ heddle_status heddle_explain_path(struct heddle_explain_work *w,
     heddle_status st = HEDDLE_ENOMEM;
 
     g.succ_at = heddle_explain_get(&tmp, n + 1, sizeof(*g.succ_at));
-    g.succ = heddle_explain_get(&tmp, w->v->ndeps, sizeof(*g.succ));
+    g.succ = heddle_explain_get(&tmp, w->pred_at[n], sizeof(*g.succ));
     g.nwait = heddle_explain_get(&tmp, n, sizeof(*g.nwait));
     g.order = heddle_explain_get(&tmp, n, sizeof(*g.order));
     g.via = heddle_explain_get(&tmp, n, sizeof(*g.via));

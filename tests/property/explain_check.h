@@ -128,6 +128,21 @@ static inline void explain_check_chain(const struct heddle_log_view *v,
     CHECK_EQ(sum, x->makespan_ns);
 }
 
+/* Both use a handle, so their order may follow from that. */
+static inline bool explain_share(const heddle_log *log, uint64_t a, uint64_t b)
+{
+    const struct heddle_log_view *v = heddle_log_get_view(log);
+    size_t first[2], last[2];
+
+    heddle_log_find_accesses(log, a, &first[0], &last[0]);
+    heddle_log_find_accesses(log, b, &first[1], &last[1]);
+    for (size_t i = first[0]; i < last[0]; i++)
+        for (size_t k = first[1]; k < last[1]; k++)
+            if (v->accesses[i].handle == v->accesses[k].handle)
+                return true;
+    return false;
+}
+
 static inline void explain_check_path(const heddle_log *log,
                                       const struct heddle_log_view *v,
                                       const struct heddle_explain *x)
@@ -138,7 +153,8 @@ static inline void explain_check_path(const heddle_log *log,
     for (size_t i = 0; i < x->npath; i++) {
         const struct heddle_log_task *t = &v->tasks[x->path[i]];
         size_t first, last;
-        bool is_linked = i == 0;
+        bool is_linked =
+            i == 0 || explain_share(log, v->tasks[x->path[i - 1]].id, t->id);
 
         CHECK(x->path[i] < v->ntasks);
         if (t->lane != HEDDLE_LOG_NO_LANE &&

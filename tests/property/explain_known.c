@@ -84,11 +84,13 @@ TEST(level_0)
     lab_run(&b, 0, 1, 1, 0, 0, 100);
     lab_run(&b, 1, 2, 1, 0, 20, 50);
     lab_state(&b, 1, HEDDLE_LOG_SLEEP, 55);
+    /* The argument: tasks for cores waited for data. */
+    heddle_trace_state(lab_lane(&b, 1), HEDDLE_LOG_SLEEP, 60, HEDDLE_LOG_DATA);
     lab_run(&b, 1, 3, 1, 0, 70, 90);
     log = lab_end(&b);
     x = explain_check(log);
     CHECK_LANE(x, 0, IS_WORK = 100);
-    CHECK_LANE(x, 1, IS_WORK = 50, IS_UNKNOWN = 40, IS_END = 10);
+    CHECK_LANE(x, 1, IS_WORK = 50, IS_UNKNOWN = 30, IS_DATA = 10, IS_END = 10);
     CHECK_EQ(x->blame_ns[HEDDLE_BLAME_EXEC], 100);
     CHECK_EQ(wait_of(log, x, 2), HEDDLE_CAUSE_UNKNOWN);
     heddle_explain_destroy(x);
@@ -230,6 +232,9 @@ TEST(busy_is_a_union)
     lab_run(&b, 1, 5, 1, 0, 60, 70);
     lab_run(&b, 1, 7, 1, 0, 80, 100);
     lab_run(&b, 2, 7, 1, HEDDLE_LOG_GANG, 85, 100);
+    /* Two passes of a graph are not a repetition. */
+    lab_run(&b, 2, 10, 1, HEDDLE_LOG_REPLAYED, 0, 5);
+    lab_run(&b, 2, 10, 1, HEDDLE_LOG_REPLAYED, 10, 15);
     /* Inside one that failed, one that did not. */
     lab_run(&b, 2, 9, 1, HEDDLE_LOG_INLINE, 30, 50);
     lab_run(&b, 2, 8, 1, HEDDLE_LOG_FAILED, 20, 60);
@@ -240,7 +245,7 @@ TEST(busy_is_a_union)
     CHECK_LANE(x, 3, IS_WORK = 100);
     CHECK_LANE(x, 1, IS_WORK = 30, IS_WASTE = 45, IS_UNKNOWN = 10,
                IS_SCHED = 15);
-    CHECK_EQ(x->lanes[2].ns[HEDDLE_CAUSE_WORK], 35);
+    CHECK_EQ(x->lanes[2].ns[HEDDLE_CAUSE_WORK], 45);
     CHECK_EQ(x->lanes[2].ns[HEDDLE_CAUSE_WASTE], 20);
     heddle_explain_destroy(x);
     heddle_log_close(log);
@@ -300,6 +305,35 @@ TEST(nested)
     /* 4 <- 3 <- 2 <- submitted by 1, which ran from 10 to 20. */
     CHECK_EQ(x->blame_ns[HEDDLE_BLAME_EXEC], 10 + 20 + 40 + 10);
     CHECK_EQ(x->blame_ns[HEDDLE_BLAME_OVERHEAD], 5 + 3 + 2 + 10);
+    heddle_explain_destroy(x);
+    heddle_log_close(log);
+}
+
+/* One after the other, each submitted when the one before had ended: the log has
+ * no dependency, the operands tell. */
+TEST(implied)
+{
+    static const uint8_t mode[] = {2, 1, 1, 3, 7, 7, 1};
+    struct lab b;
+    struct heddle_explain *x;
+    heddle_log *log;
+
+    lab_begin(&b, HEDDLE_LOG_GRAPH, 3, 0);
+    for (uint64_t i = 0; i < sizeof(mode); i++) {
+        lab_submit(&b, i + 1, 1, i * 100, 0);
+        heddle_trace_access(lab_lane(&b, 3), i + 1, 5, mode[i], 0);
+        lab_run(&b, 1, i + 1, 1, 0, i * 100 + 10, i * 100 + 20 + i);
+    }
+    log = lab_end(&b);
+    x = explain_check(log);
+    /* W, one of R, RW, one of COMMUTE, R: the longer ones are later. */
+    CHECK_EQ(x->npath, 5);
+    CHECK_EQ(x->path_ns, 10 + 12 + 13 + 15 + 16);
+    CHECK_EQ(x->path[1], heddle_log_find_task(log, 3));
+    CHECK_EQ(x->path[3], heddle_log_find_task(log, 6));
+    /* The second could have run at 20, not at 0. */
+    CHECK_EQ(x->lanes[2].ns[HEDDLE_CAUSE_DEPS], 10 + 12 + 13 + 15);
+    CHECK_EQ(x->lanes[2].ns[HEDDLE_CAUSE_SCHED], 6 * 10);
     heddle_explain_destroy(x);
     heddle_log_close(log);
 }
@@ -409,4 +443,4 @@ TEST(names)
 
 TEST_MAIN(two_workers, level_0, types_of_workers, types_of_kernels,
           data_and_room, early_data, busy_is_a_union, program_runs_its_tasks,
-          nested, nearly_nothing, curves, names)
+          nested, implied, nearly_nothing, curves, names)

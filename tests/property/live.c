@@ -11,8 +11,10 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "body.h"
+#include "explain_check.h"
 #include "foreign.h"
 #include "mix.h"
 #include "prog.h"
@@ -21,6 +23,7 @@
 struct live {
     struct prog *p;
     heddle_ctx *ctx;
+    char log[32]; /* its file */
     heddle_handle **unit;
     void **mem; /* of roots that are the program's */
     heddle_event **event;
@@ -482,6 +485,34 @@ static void live_machine(const struct prog *p, struct heddle_ctx_opts *o,
     o->device_memory = (r >> 32) % 2 == 0 ? 0 : 1024 + (size_t)(r >> 33) % 8192;
 }
 
+/* Every other program writes a log. */
+static bool live_has_log(const struct live *v)
+{
+    return v->p->seed % 4 < 2;
+}
+
+static void live_log_name(struct live *v)
+{
+    int fd;
+
+    snprintf(v->log, sizeof(v->log), "/tmp/heddle-property-XXXXXX");
+    fd = mkstemp(v->log);
+    CHECK(fd >= 0);
+    close(fd);
+}
+
+/* Whatever ran, its log can be explained. */
+static void live_explain(struct live *v)
+{
+    heddle_log *log = NULL;
+
+    CHECK_OK(heddle_log_open(v->log, NULL, &log));
+    CHECK_EQ(unlink(v->log), 0);
+    heddle_explain_destroy(explain_check(log));
+    explain_check_curves(log);
+    heddle_log_close(log);
+}
+
 static void live_create(struct live *v)
 {
     const struct prog_config *c = &v->p->config;
@@ -502,6 +533,10 @@ static void live_create(struct live *v)
         .spin_us = 20,
     };
 
+    if (live_has_log(v)) {
+        live_log_name(v);
+        opts.log_path = v->log;
+    }
     if (c->is_virtual)
         live_machine(v->p, &opts, path);
     CHECK_OK(heddle_ctx_create(&opts, &v->ctx));
@@ -531,6 +566,8 @@ void prog_run(struct prog *p, struct oracle *o)
     if (is_early)
         live_drop(&v);
     CHECK_OK(heddle_ctx_destroy(v.ctx));
+    if (live_has_log(&v))
+        live_explain(&v);
     if (!is_early)
         live_drop(&v);
     live_compare_tasks(&v);

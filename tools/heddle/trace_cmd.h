@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/json.h"
 #include "cmd.h"
 #include "heddle/trace.h"
 
@@ -39,5 +40,11 @@ const char *trace_text_percent(char buf[TRACE_CELL], double share);
 void trace_put_name(FILE *f, const char *s, int width);
 /* 0 when the whole is not positive. */
 double trace_ratio(int64_t part, double whole);
+
+/* The table of kernels, as text and as a member "kernels". */
+void trace_put_kernels(FILE *f, const struct heddle_log_view *v,
+                       const struct heddle_log_summary *s);
+void trace_json_kernels(struct heddle_json *j, const struct heddle_log_view *v,
+                        const struct heddle_log_summary *s);
 
 #endif /* HEDDLE_TOOLS_TRACE_CMD_H */

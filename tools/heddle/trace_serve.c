@@ -2,21 +2,14 @@
 /*
  * trace serve: the page of a log on loopback, for logs that are large or still
  * grow.
- *
- * Live  the log is read again when its size has changed, at most once per
- *       second and for at most a quarter of the time, so a page stays quick to
- *       answer while a long log grows.
  */
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/clock.h"
 #include "base/json.h"
-#include "trace_cmd.h"
-#include "view_cmd.h"
+#include "view_source.h"
 
 struct serve_args {
     const char *title;
@@ -25,76 +18,13 @@ struct serve_args {
     char names[256];
 };
 
-/* One log that may grow. */
-struct source {
-    struct view_opts opts;
-    int64_t bytes;    /* when it was read last */
-    uint64_t next_ns; /* not before that */
-};
-
-struct live {
-    struct source source[VIEW_MAX_PACKS];
-};
-
-static int64_t file_bytes(const char *path)
-{
-    struct stat sb;
-
-    return stat(path, &sb) == 0 ? (int64_t)sb.st_size : -1;
-}
-
-/* A quarter of the time at most, once per second at most. */
-static void pace(struct source *x, uint64_t begin_ns)
-{
-    const uint64_t now = heddle_clock_ns(), took = now - begin_ns;
-
-    x->next_ns =
-        now + (3 * took > HEDDLE_NS_PER_S ? 3 * took : HEDDLE_NS_PER_S);
-}
-
-static int load(struct cli *c, struct source *x, struct view_pack **out)
-{
-    const uint64_t begin = heddle_clock_ns();
-    int rc;
-
-    x->bytes = file_bytes(x->opts.file);
-    x->opts.generation++;
-    rc = view_load(c, &x->opts, out);
-    pace(x, begin);
-    return rc;
-}
-
-/* The same without sentences: what could not be read is tried again later. */
-static void reload(struct source *x, struct view_pack **next)
-{
-    const uint64_t begin = heddle_clock_ns();
-    struct view_pack *pack = NULL;
-    heddle_log *log = NULL;
-
-    x->bytes = file_bytes(x->opts.file);
-    if (heddle_log_open(x->opts.file, NULL, &log) == HEDDLE_OK) {
-        x->opts.generation++;
-        if (view_pack_create(log, &x->opts, &pack) == HEDDLE_OK) {
-            view_pack_unref(*next);
-            *next = pack;
-        }
-        heddle_log_close(log);
-    }
-    pace(x, begin);
-}
-
 /* A view_tick. */
 static void follow(void *user, struct view_site *s)
 {
-    struct live *l = user;
+    struct view_source *x = user;
 
-    for (unsigned i = 0; i < s->npacks; i++) {
-        struct source *x = &l->source[i];
-
-        if (heddle_clock_ns() >= x->next_ns &&
-            file_bytes(x->opts.file) != x->bytes)
-            reload(x, &s->next[i]);
-    }
+    for (unsigned i = 0; i < s->npacks; i++)
+        view_source_tick(&x[i], &s->next[i]);
 }
 
 static int announce(struct cli *c, const struct view_site *s,
@@ -152,7 +82,7 @@ static int make_page(struct cli *c, struct view_site *s, const char *title)
                                       heddle_status_text(st));
 }
 
-static int serve(struct cli *c, struct view_site *s, struct live *l,
+static int serve(struct cli *c, struct view_site *s, struct view_source *x,
                  const struct serve_args *a)
 {
     heddle_status st;
@@ -166,7 +96,7 @@ static int serve(struct cli *c, struct view_site *s, struct live *l,
         close(fd);
         return rc;
     }
-    st = view_serve(s, fd, a->is_live ? follow : NULL, l);
+    st = view_serve(s, fd, follow, x);
     return st == HEDDLE_OK
                ? 0
                : cli_fail(c, "the server ended: %s",
@@ -186,32 +116,36 @@ static int serve_run(struct cli *c, int argc, char **argv)
         {.name = NULL},
     };
     struct view_site s = {0};
-    struct live l = {0};
+    struct view_source x[VIEW_MAX_PACKS] = {0};
+    bool is_busy = false;
     int rc = cli_parse(c, "trace serve", argc, argv, opts, &args);
 
     if (rc == 0 && args.n < 1)
         rc = cli_error(c, "trace serve needs the file of a log");
     s.npacks = rc == 0 ? args.n : 0;
     for (unsigned i = 0; i < s.npacks && rc == 0; i++) {
-        l.source[i].opts =
-            (struct view_opts){.file = args.operand[i],
-                               .title = a.title,
-                               .npacks = args.n,
-                               .is_live = a.is_live,
-                               .bounds = a.is_live ? NULL : view_bounds};
-        rc = load(c, &l.source[i], &s.pack[i]);
+        x[i].file = args.operand[i];
+        x[i].title = a.title;
+        x[i].npacks = args.n;
+        x[i].is_live = a.is_live;
+        rc = view_source_open(c, &x[i], &s.pack[i]);
     }
     view_title(a.names, sizeof a.names, args.operand, args.n);
     if (rc == 0)
         rc = make_page(c, &s, a.title != NULL ? a.title : a.names);
     if (rc == 0)
-        rc = serve(c, &s, &l, &a);
+        rc = serve(c, &s, x, &a);
     for (unsigned i = 0; i < VIEW_MAX_PACKS; i++) {
+        is_busy |= !view_source_close(&x[i]);
         view_pack_unref(s.pack[i]);
         view_pack_unref(s.next[i]);
     }
     if (s.page != NULL)
         heddle_free(NULL, s.page, s.page_len + 1);
+    if (is_busy) { /* nobody waits for an explanation any more */
+        fflush(NULL);
+        _exit(rc);
+    }
     return rc;
 }
 

@@ -9,6 +9,7 @@
  *   view_time.c     the columns that are not about tasks
  *   view_dir.c      the directory of the columns, JSON
  *   view_bound.c    lower bounds, for the directory
+ *   view_sketch.c   instead of an explanation, when that takes too long
  *   view_deflate.c  raw deflate
  *   view_html.c     one page that holds everything
  *   view_http.c     requests and answers
@@ -90,6 +91,7 @@ struct view_opts {
     unsigned npacks;
     bool is_live;
     bool is_packed; /* see struct view_pack */
+    bool is_quick;  /* the tasks, without an explanation */
     /* Writes "bounds", and "bounds_why" when there are none. NULL: none. */
     void (*bounds)(struct heddle_json *j, const heddle_log *log);
 };
@@ -110,6 +112,14 @@ size_t view_type_bytes(enum view_type t);
 const char *view_type_name(enum view_type t);
 enum view_coding view_array_coding(const struct view_pack *p,
                                    const struct view_array *x);
+
+/* Free it with view_sketch_destroy() and the same allocator. HEDDLE_ENOMEM. */
+HEDDLE_MUST_USE heddle_status
+view_sketch_create(const heddle_log *log, const struct heddle_allocator *a,
+                   struct heddle_explain **out);
+/* NULL is fine. */
+void view_sketch_destroy(struct heddle_explain *x,
+                         const struct heddle_allocator *a);
 
 /* The directory; view_dir.c. */
 HEDDLE_MUST_USE heddle_status view_dir_create(struct view_pack *p,

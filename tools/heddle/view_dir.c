@@ -27,6 +27,7 @@ static void put_head(struct heddle_json *j, const struct view_pack *p,
     heddle_json_key_uint(j, "nworkers", x->nworkers);
     heddle_json_key_uint(j, "generation", o->generation);
     heddle_json_key_bool(j, "live", o->is_live);
+    heddle_json_key_bool(j, "explained", !o->is_quick);
     heddle_json_key_str(j, "partial", heddle_log_get_partial(log));
     heddle_json_key_uint(j, "lost", v->lost);
     heddle_json_key_uint(j, "overwritten", v->overwritten);

@@ -549,7 +549,7 @@ static void build_fini(struct view_build *b)
     heddle_map_fini(&b->texts);
 }
 
-static void build(struct view_build *b)
+static void build(struct view_build *b, bool is_quick)
 {
     struct view_pack *p = b->p;
 
@@ -570,7 +570,8 @@ static void build(struct view_build *b)
     view_put_chains(b);
     view_put_transfers(b);
     view_put_marks(b);
-    view_put_curves(b);
+    if (!is_quick)
+        view_put_curves(b);
     put_text(b);
 }
 
@@ -589,19 +590,23 @@ heddle_status view_pack_create(const heddle_log *log, const struct view_opts *o,
     b.p->is_packed = o->is_packed;
     b.p->generation = o->generation;
     heddle_map_init(&b.texts, a);
-    b.st = heddle_explain_create(log, a, &x);
+    b.st = o->is_quick ? view_sketch_create(log, a, &x)
+                       : heddle_explain_create(log, a, &x);
     if (b.st == HEDDLE_OK) {
         b.x = x;
         b.first_ns = x->first_ns;
         while (x->makespan_ns >> b.shift >= INT64_C(1) << 31)
             b.shift++;
         b.p->unit_ns = UINT64_C(1) << b.shift;
-        build(&b);
+        build(&b, o->is_quick);
     }
     build_fini(&b);
     if (b.st == HEDDLE_OK)
         b.st = view_dir_create(b.p, log, x, o);
-    heddle_explain_destroy(x);
+    if (o->is_quick)
+        view_sketch_destroy(x, a);
+    else
+        heddle_explain_destroy(x);
     if (b.st == HEDDLE_OK)
         *out = b.p;
     else
