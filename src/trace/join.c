@@ -245,20 +245,47 @@ static heddle_status order_exec(const struct heddle_log_build *b, size_t n,
                       key_task_start, out);
 }
 
-/* Moves the executions to arr.tasks, in order. */
+/* Brings rows[i] to the place of rows[p[i].idx], for all i, along the cycles of
+ * that permutation: a log of ten million tasks has no room for a second copy. */
+static void exec_permute(struct heddle_log_task *rows, struct heddle_pair *p,
+                         size_t n)
+{
+    struct heddle_log_task first;
+    size_t to, from;
+
+    for (size_t i = 0; i < n; i++) {
+        if (p[i].idx == i)
+            continue;
+        first = rows[i];
+        for (to = i; (from = (size_t)p[to].idx) != i; to = from) {
+            rows[to] = rows[from];
+            p[to].idx = to;
+        }
+        rows[to] = first;
+        p[to].idx = to;
+    }
+}
+
+/* The executions become the first of arr.tasks, in order. */
 static heddle_status exec_move(struct heddle_log_build *b)
 {
-    const heddle_log *log = b->log;
+    heddle_log *log = b->log;
+    struct heddle_log_arrays *r = &log->arr;
     const size_t n = b->n[HEDDLE_REC_TASK];
     struct heddle_pair *p;
 
     if (n == 0)
         return HEDDLE_OK;
     HEDDLE_TRY(order_exec(b, n, &p));
-    for (size_t i = 0; i < n; i++)
-        b->log->arr.tasks[i] = b->exec[p[i].idx];
+    exec_permute(b->exec, p, n);
     order_free(log, p, n);
-    heddle_free(log->a, b->exec, b->cap[HEDDLE_REC_TASK] * sizeof *b->exec);
+    if (r->tasks != NULL) {
+        memcpy(r->tasks, b->exec, n * sizeof *r->tasks);
+        return HEDDLE_OK;
+    }
+    HEDDLE_ASSERT(n == b->cap[HEDDLE_REC_TASK]);
+    r->tasks = b->exec;
+    r->ntasks = n;
     b->exec = NULL;
     return HEDDLE_OK;
 }
@@ -277,14 +304,14 @@ static heddle_status tasks_build(struct heddle_log_build *b)
         HEDDLE_TRY(order_rows(log, b->exec, nexec, sizeof *b->exec, NULL,
                               key_task_id, &by));
     n = nexec + pending_walk(b, by, NULL);
-    if (n > 0 && n < UINT32_MAX)
+    if (n > nexec && n < UINT32_MAX)
         r->tasks = heddle_alloc_large(log->a, n * sizeof *r->tasks);
     if (r->tasks != NULL) {
         r->ntasks = n;
         (void)pending_walk(b, by, r->tasks + nexec);
     }
     order_free(log, by, nexec);
-    if (n > 0 && r->tasks == NULL)
+    if (n > nexec && r->tasks == NULL)
         return n < UINT32_MAX ? HEDDLE_ENOMEM : HEDDLE_EOVERFLOW;
     return exec_move(b);
 }

@@ -5,8 +5,6 @@
 #include "view_cmd.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <malloc.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,27 +12,13 @@
 #include "base/text.h"
 #include "trace_cmd.h"
 
-void view_memory_keep(void)
-{
-    (void)mallopt(M_MMAP_MAX, 0);
-    (void)mallopt(M_TRIM_THRESHOLD, INT_MAX);
-    (void)mallopt(M_ARENA_MAX, 1);
-}
-
-void view_memory_return(void)
-{
-    (void)malloc_trim(0);
-}
-
 int view_load(struct cli *c, const struct view_opts *o, struct view_pack **out)
 {
     const struct cli_args args = {.operand = {o->file}, .n = 1, .max = 1};
     heddle_log *log = NULL;
     heddle_status st;
-    int rc;
+    int rc = trace_open(c, "view", &args, &log);
 
-    view_memory_keep();
-    rc = trace_open(c, "view", &args, &log);
     if (rc != 0)
         return rc;
     st = view_pack_create(log, o, out);

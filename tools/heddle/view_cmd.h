@@ -19,10 +19,4 @@ int view_save(struct cli *c, const char *file, const char *title,
 /* "a.log", or "a.log and b.log" without folders. */
 void view_title(char *buf, size_t bytes, const char *const *logs, unsigned n);
 
-/* From here on memory that is freed is kept for the next array: the first touch
- * of a page costs more than what is done with it. */
-void view_memory_keep(void);
-/* Gives what is free back to the system. */
-void view_memory_return(void);
-
 #endif /* HEDDLE_TOOLS_VIEW_CMD_H */

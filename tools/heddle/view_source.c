@@ -46,7 +46,7 @@ static void *work(void *arg)
         x->result = NULL;
     heddle_log_close(x->log);
     x->log = NULL;
-    view_memory_return();
+    trace_memory_return();
     heddle_store_rel(&x->state, DONE); /* pairs with the load in tick */
     return NULL;
 }
@@ -74,7 +74,6 @@ int view_source_open(struct cli *c, struct view_source *x,
 
     x->begin_ns = heddle_clock_ns();
     x->bytes = file_bytes(x->file);
-    view_memory_keep();
     rc = trace_open(c, "serve", &args, &x->log);
     if (rc != 0)
         return rc;
@@ -90,7 +89,7 @@ int view_source_open(struct cli *c, struct view_source *x,
     } else {
         heddle_log_close(x->log);
         x->log = NULL;
-        view_memory_return();
+        trace_memory_return();
     }
     return rc;
 }
