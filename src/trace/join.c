@@ -163,12 +163,89 @@ static heddle_status sort_simple(struct heddle_log_build *b)
                          key_state));
     HEDDLE_TRY(
         sort_rows(log, &r->marks, r->nmarks, sizeof *r->marks, NULL, key_mark));
-    HEDDLE_TRY(sort_rows(log, &r->events, r->nevents, sizeof *r->events, NULL,
-                         key_event));
-    HEDDLE_TRY(sort_rows(log, &b->sub, b->n[HEDDLE_REC_SUBMIT], sizeof *b->sub,
-                         NULL, key_sub));
-    return sort_rows(log, &b->ready, b->n[HEDDLE_REC_READY], sizeof *b->ready,
-                     NULL, key_ready);
+    return sort_rows(log, &r->events, r->nevents, sizeof *r->events, NULL,
+                     key_event);
+}
+
+/* What is joined with the tasks, by their ids. */
+static heddle_status sort_joined(struct heddle_log_build *b)
+{
+    HEDDLE_TRY(sort_rows(b->log, &b->sub, b->n[HEDDLE_REC_SUBMIT],
+                         sizeof *b->sub, NULL, key_sub));
+    return sort_rows(b->log, &b->ready, b->n[HEDDLE_REC_READY],
+                     sizeof *b->ready, NULL, key_ready);
+}
+
+/* ---- ids that lie close together ---- */
+
+/* Nearly every log: ids are counted, so tables indexed by them take the place of
+ * sorting. first[k] is where the rows of id min + k begin in by_id. */
+struct ids {
+    uint64_t min;
+    size_t n; /* 0: they are far apart */
+    uint32_t *first;
+};
+
+static void ids_range(struct ids *x, const struct heddle_log_task *rows,
+                      size_t n)
+{
+    uint64_t max = 0;
+
+    x->min = UINT64_MAX;
+    for (size_t i = 0; i < n; i++) {
+        x->min = rows[i].id < x->min ? rows[i].id : x->min;
+        max = rows[i].id > max ? rows[i].id : max;
+    }
+    x->n = n > 0 && max - x->min < 2 * (uint64_t)n + 1024
+               ? (size_t)(max - x->min) + 1
+               : 0;
+}
+
+/* Has every submission an execution? Then *yes and x are set; otherwise, and
+ * when ids are far apart, the sorted way is taken. */
+static heddle_status ids_check(const struct heddle_log_build *b, struct ids *x,
+                               bool *yes)
+{
+    const size_t nexec = b->n[HEDDLE_REC_TASK];
+    uint8_t *seen;
+
+    *yes = false;
+    ids_range(x, b->exec, nexec);
+    if (x->n == 0)
+        return HEDDLE_OK;
+    seen = heddle_zalloc(b->log->a, x->n, 1);
+    if (seen == NULL)
+        return HEDDLE_ENOMEM;
+    for (size_t i = 0; i < nexec; i++)
+        seen[b->exec[i].id - x->min] = 1;
+    *yes = true;
+    for (size_t i = 0; i < b->n[HEDDLE_REC_SUBMIT] && *yes; i++) {
+        const uint64_t k = b->sub[i].id - x->min;
+
+        *yes = k < x->n && seen[k] != 0;
+    }
+    heddle_free(b->log->a, seen, x->n);
+    return HEDDLE_OK;
+}
+
+/* by_id and first, by counting; stable, so by time within an id. */
+static heddle_status ids_index(heddle_log *log, struct ids *x)
+{
+    struct heddle_log_arrays *r = &log->arr;
+    uint32_t *first = heddle_zalloc(log->a, x->n + 2, sizeof *first);
+
+    if (first == NULL)
+        return HEDDLE_ENOMEM;
+    /* Two places ahead: after filling, first[k + 1] has moved on to the end of
+     * k, which is where k + 1 begins. */
+    for (size_t i = 0; i < r->ntasks; i++)
+        first[r->tasks[i].id - x->min + 2]++;
+    for (size_t k = 2; k < x->n + 2; k++)
+        first[k] += first[k - 1];
+    for (size_t i = 0; i < r->ntasks; i++)
+        r->by_id[first[r->tasks[i].id - x->min + 1]++] = (uint32_t)i;
+    x->first = first;
+    return HEDDLE_OK;
 }
 
 /* ---- joining ---- */
@@ -346,11 +423,13 @@ static void apply_attr(const heddle_log *log, struct heddle_log_task *t,
         t->name = ((const char *const *)(const void *)log->strings.items)[i];
 }
 
-/* Applies each row, sorted by id, to all tasks with its id. */
-static void join_rows(const heddle_log *log, const void *rows, size_t n,
-                      size_t bytes, key_fn *key,
-                      void (*apply)(const heddle_log *,
-                                    struct heddle_log_task *, const void *))
+typedef void apply_fn(const heddle_log *log, struct heddle_log_task *t,
+                      const void *row);
+
+/* Applies each row to all tasks with its id. Without ids the rows are sorted. */
+static void join_rows(const heddle_log *log, const struct ids *x,
+                      const void *rows, size_t n, size_t bytes, key_fn *key,
+                      apply_fn *apply)
 {
     const struct heddle_log_arrays *r = &log->arr;
     size_t j = 0;
@@ -359,6 +438,11 @@ static void join_rows(const heddle_log *log, const void *rows, size_t n,
         const void *row = (const uint8_t *)rows + i * bytes;
         const uint64_t id = key(row);
 
+        if (x->first != NULL) {
+            if (id - x->min >= x->n)
+                continue;
+            j = x->first[id - x->min];
+        }
         while (j < r->ntasks && r->tasks[r->by_id[j]].id < id)
             j++;
         for (size_t k = j; k < r->ntasks && r->tasks[r->by_id[k]].id == id; k++)
@@ -366,27 +450,37 @@ static void join_rows(const heddle_log *log, const void *rows, size_t n,
     }
 }
 
-static heddle_status tasks_join(struct heddle_log_build *b)
+static heddle_status by_id_sort(heddle_log *log)
+{
+    struct heddle_log_arrays *r = &log->arr;
+    struct heddle_pair *by;
+
+    HEDDLE_TRY(order_rows(log, r->tasks, r->ntasks, sizeof *r->tasks, NULL,
+                          key_task_id, &by));
+    for (size_t i = 0; i < r->ntasks; i++)
+        r->by_id[i] = (uint32_t)by[i].idx;
+    order_free(log, by, r->ntasks);
+    return HEDDLE_OK;
+}
+
+static heddle_status tasks_join(struct heddle_log_build *b, struct ids *x)
 {
     heddle_log *log = b->log;
     struct heddle_log_arrays *r = &log->arr;
-    struct heddle_pair *by;
 
     if (r->ntasks == 0)
         return HEDDLE_OK;
     r->by_id = heddle_alloc_large(log->a, r->ntasks * sizeof *r->by_id);
     if (r->by_id == NULL)
         return HEDDLE_ENOMEM;
-    HEDDLE_TRY(order_rows(log, r->tasks, r->ntasks, sizeof *r->tasks, NULL,
-                          key_task_id, &by));
-    for (size_t i = 0; i < r->ntasks; i++)
-        r->by_id[i] = (uint32_t)by[i].idx;
-    order_free(log, by, r->ntasks);
-    join_rows(log, b->sub, b->n[HEDDLE_REC_SUBMIT], sizeof *b->sub, key_sub,
+    HEDDLE_TRY(x->n > 0 ? ids_index(log, x) : by_id_sort(log));
+    join_rows(log, x, b->sub, b->n[HEDDLE_REC_SUBMIT], sizeof *b->sub, key_sub,
               apply_sub);
-    join_rows(log, b->ready, b->n[HEDDLE_REC_READY], sizeof *b->ready,
+    join_rows(log, x, b->ready, b->n[HEDDLE_REC_READY], sizeof *b->ready,
               key_ready, apply_ready);
-    join_rows(log, r->attrs, r->nattrs, sizeof *r->attrs, key_attr, apply_attr);
+    join_rows(log, x, r->attrs, r->nattrs, sizeof *r->attrs, key_attr,
+              apply_attr);
+    heddle_free(log->a, x->first, (x->n + 2) * sizeof *x->first);
     return HEDDLE_OK;
 }
 
@@ -459,8 +553,18 @@ static heddle_status states_join(heddle_log *log)
 
 heddle_status heddle_log_join(struct heddle_log_build *b)
 {
+    struct ids ids = {0};
+    bool is_plain;
+
     HEDDLE_TRY(sort_simple(b));
-    HEDDLE_TRY(tasks_build(b));
-    HEDDLE_TRY(tasks_join(b));
+    HEDDLE_TRY(ids_check(b, &ids, &is_plain));
+    if (is_plain) {
+        HEDDLE_TRY(exec_move(b));
+    } else {
+        ids.n = 0;
+        HEDDLE_TRY(sort_joined(b));
+        HEDDLE_TRY(tasks_build(b));
+    }
+    HEDDLE_TRY(tasks_join(b, &ids));
     return states_join(b->log);
 }
