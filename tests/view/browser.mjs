@@ -124,6 +124,17 @@ test('wheel, drag, box and keys change the range', async () => {
     assert.deepEqual(await range(), all);
 });
 
+test('the tooltip tells what is under the mouse, also after a zoom', async () => {
+    const [x, y] = await middle(100);
+    await b.mouse('mouseMoved', x, y);
+    await b.until("/#101/.test(document.getElementById('tooltip').innerText)", 5);
+    await b.eval('heddleView.app.view.set(3e6, 3.1e6)');
+    await b.until("!/#101/.test(document.getElementById('tooltip').innerText)", 5);
+    await b.mouse('mouseMoved', 1400, 500);
+    await b.until("document.getElementById('tooltip').hidden", 5);
+    await b.key('0');
+});
+
 test('search finds, goes on, goes back', async () => {
     const n = await b.eval("heddleView.search('kernel:potrf')");
     assert.equal(n, 12);
@@ -284,6 +295,15 @@ test('no picture is lost when the size changes', async () => {
         return bad;
     })()`);
     assert.equal(empty, 0);
+});
+
+test('details can be hidden, the chart takes the room', async () => {
+    const width = () => b.eval("document.getElementById('base').width");
+    const before = await width();
+    await b.eval("document.getElementById('panel-button').click()");
+    await b.until(`document.getElementById('base').width > ${before + 300}`, 5);
+    await b.eval("document.getElementById('panel-button').click()");
+    await b.until(`document.getElementById('base').width === ${before}`, 5);
 });
 
 test('logs with little in them', async () => {

@@ -21,8 +21,8 @@ import {curveColumns} from '../../tools/view/curves.js';
 import {assignStyles, inkOn} from '../../tools/view/colour.js';
 import {readHash, writeHash} from '../../tools/view/permalink.js';
 import {alignRuns} from '../../tools/view/compare.js';
-import {whyItWaited} from '../../tools/view/panel.js';
-import {formatTime, formatBytes, formatTick, tickUnit, niceStep} from '../../tools/view/format.js';
+import {readyTime, whyItWaited} from '../../tools/view/panel.js';
+import {formatTime, formatMoment, formatBytes, formatTick, tickUnit, niceStep} from '../../tools/view/format.js';
 
 let seed = 12345;
 const random = (n) => {
@@ -135,6 +135,8 @@ test('an array that cannot be read is empty and reported', async () => {
     for (const name of ['a', 'b', 'c']) assert.equal((await pack.get(name)).length, 0);
     assert.equal((await pack.get('absent')).length, 0);
     assert.equal(pack.problems.length, 3);
+    pack.source = async () => new Uint8Array(16);
+    assert.equal((await pack.get('a')).length, 4, 'tried again');
 });
 
 test('data in the page cannot end the script', () => {
@@ -307,6 +309,10 @@ test('tasks: times, neighbours, operands, transfers', async () => {
         assert.ok(run.operands(t).length >= 1);
         assert.ok(whyItWaited(run, x, run.predecessors(t)).length > 10);
     }
+    const x = {...run.task(9), ready: null};
+    const ends = run.predecessors(9).map((p) => run.task(p).end);
+    assert.equal(readyTime(run, x, run.predecessors(9)), Math.max(x.submit, ...ends));
+    assert.equal(readyTime(run, {...x, submit: null}, []), null);
     assert.equal(run.task(0).name, 'diagonal step 0');
     assert.equal(run.operands(0)[0].name, 'A(0,0)');
     assert.equal(run.links.length, 2);
@@ -347,6 +353,41 @@ test('absent columns have their defaults', async () => {
     assert.equal(searchTasks(run, 'gemm').length, run.dir.kernels[3].n);
 });
 
+test('nonsense in the arrays does no harm', async () => {
+    for (let round = 0; round < 150; round++) {
+        const data = synth({nt: 6, coding: 'raw', seed: round + 1});
+        const names = Object.keys(data.arrays).filter((n) => data.arrays[n].length);
+        for (let k = 0; k < 6; k++) {
+            const name = names[random(names.length)], a = data.arrays[name];
+            const what = random(3);
+            for (let i = 0; i < 10; i++) a[random(a.length)] = what ? random(4294967296) : random(100);
+            if (what === 2) data.dir.arrays[name].n += 5;  // more than there is
+        }
+        const run = new Run(packOf(data)), row = new Row(200);
+        await run.loadLanes();
+        await run.loadTasks();
+        await run.loadGaps();
+        await run.loadLinks();
+        await run.loadBlame();
+        await run.loadBad();
+        for (const l of [...run.lanes, ...run.links]) rasterSeries(row, l.series, 0, run.span + 10, null);
+        for (let t = 0; t < run.dir.tasks; t++) {
+            const x = run.task(t), preds = run.predecessors(t);
+            assert.equal(typeof whyItWaited(run, {...x, ready: readyTime(run, x, preds)}, preds), 'string');
+            run.successors(t);
+            run.operands(t);
+            run.executions(t);
+            run.transfers(t);
+        }
+        rangeStats(run, 0, run.dir.makespan_ns);
+        for (const q of ['gemm', 'operand:a', 'name:d', 'dur<1ms', '5']) searchTasks(run, q);
+    }
+    const none = new Run(new Pack(0, {version: 1}, async () => new Uint8Array(0)));
+    await none.loadLanes();
+    await none.loadTasks();
+    assert.equal(none.makespan, 0);
+});
+
 // ---- search
 
 test('search finds by kernel, name, operand, id and duration', async () => {
@@ -370,8 +411,26 @@ test('search finds by kernel, name, operand, id and duration', async () => {
     expect('kernel:trsm operand:a(5,', (t) => kernel(t) === 'trsm' && ops(t).some((o) => o.includes('a(5,')));
     expect('dur>100us', (t) => run.task(t).duration > 1e5);
     expect('dur<30us kernel:gemm', (t) => run.task(t).duration <= 3e4 && kernel(t) === 'gemm');
+    expect('is:pending', () => false);
+    expect('is:ok', () => true);
     expect('nothing like this', () => false);
     assert.equal(searchTasks(run, '  ').length, 0);
+});
+
+test('search by outcome', async () => {
+    const {run, data} = await openRun({nt: 5, failed: 6});
+    data.arrays.task_run[3] = NONE;
+    const other = new Run(packOf(data));
+    await other.loadLanes();
+    await other.loadTasks();
+    const of = data.arrays.task_run;
+    assert.deepEqual([...searchTasks(other, 'is:failed')].sort((a, b) => a - b),
+        [...of.keys()].filter((t) => t !== 3 && of[t] % 6 === 0));
+    assert.deepEqual([...searchTasks(other, 'is:pending')], [3]);
+    assert.equal(other.pending, 1);
+    assert.equal(other.task(3).ran, false);
+    assert.match(whyItWaited(other, other.task(3), []), /never ran/);
+    assert.equal(searchTasks(run, 'is:nonsense').length, 0);
 });
 
 test('queries and texts', () => {
@@ -452,6 +511,9 @@ test('two runs on one axis, or of equal length', async () => {
 test('numbers for people', () => {
     assert.equal(formatTime(1234567), '1.23 ms');
     assert.equal(formatTime(0), '0');
+    assert.equal(formatMoment(117872012, 10), '117.872012 ms');
+    assert.equal(formatMoment(1437696, 30720), '1.43770 ms');
+    assert.equal(formatMoment(0, 5), '0');
     assert.equal(formatTime(NaN), '–');
     assert.equal(formatBytes(1536), '1.50 KiB');
     assert.equal(niceStep(3e-7), 5e-7);

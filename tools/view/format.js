@@ -20,10 +20,11 @@ export function formatTime(ns, n = 3) {
     return ns === 0 ? '0' : `${digits(ns, n)} ns`;
 }
 
-// The unit for ticks `step` apart up to `most`: large, but three decimals suffice.
-export function tickUnit(step, most) {
+// The unit for ticks `step` apart up to `most`: the largest in which they need no
+// more than `decimals`.
+export function tickUnit(step, most, decimals = 3) {
     for (const u of TIME_UNITS) {
-        if (most >= u[1] && step >= u[1] * 0.00099) return u;
+        if (most >= u[1] && step >= u[1] * 0.99 * 10 ** -decimals) return u;
     }
     return TIME_UNITS[3];
 }
@@ -33,6 +34,14 @@ export function formatTick(ns, step, unit) {
     const d = Math.max(0, Math.ceil(-Math.log10(step / unit[1]) - 1e-9));
     const [whole, part] = (ns / unit[1]).toFixed(Math.min(d, 9)).split('.');
     return `${whole.replace(/\B(?=(\d{3})+$)/g, '\u202f')}${part ? `.${part}` : ''} ${unit[0]}`;
+}
+
+// A moment, precise enough for things that last `length`.
+export function formatMoment(ns, length) {
+    if (!Number.isFinite(ns)) return '–';
+    if (ns === 0) return '0';
+    const step = 10 ** Math.floor(Math.log10(Math.max(1, length / 1000)));
+    return formatTick(ns, step, tickUnit(step, Math.abs(ns), 6));
 }
 
 export function formatBytes(b) {

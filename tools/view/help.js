@@ -26,7 +26,7 @@ const KEYS = [
     [', .', 'previous or next task of that row'],
     ['J K', 'task in the row below or above'],
     ['F', 'zoom to the selected task'],
-    ['/', 'search: kernel, name, operand, id; kernel:x name:x operand:x id:5 dur>1ms'],
+    ['/', 'search: kernel, name, operand, id; kernel:x name:x operand:x id:5 dur>1ms is:failed'],
     ['N, Shift + N', 'next or previous hit'],
     ['I', 'idle time by cause'],
     ['C', 'longest chain'],

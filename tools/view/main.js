@@ -4,7 +4,7 @@
 import { NONE, openPacks } from './pack.js';
 import { pieceAt } from './lod.js';
 import { h, byId } from './dom.js';
-import { formatTime, formatCount, formatShare } from './format.js';
+import { formatTime, formatMoment, formatCount, formatShare } from './format.js';
 import { Run } from './run.js';
 import { View } from './view.js';
 import { Gantt, GUTTER } from './gantt.js';
@@ -113,6 +113,11 @@ class App {
         on('zoom-all', () => this.view.reset());
         on('png-button', () => this.png());
         on('theme-button', () => this.switchTheme());
+        on('panel-button', () => {
+            const hide = !byId('panel').hidden;
+            byId('panel').hidden = hide;
+            byId('panel-button').setAttribute('aria-expanded', String(!hide));
+        });
         byId('options').append(...OPTIONS.filter((o) => o[0] !== 'same' || this.runs.length > 1)
             .map(([id, title, what]) => h('button', {type: 'button', id: `opt-${id}`, title: what,
                 'aria-pressed': String(this.options[id]), onclick: () => this.toggle(id)}, title)));
@@ -212,15 +217,19 @@ class App {
         this.curves.draw();
         if (!all) return;
         this.overview.draw();
-        byId('range').textContent = `${formatTime(Math.max(0, this.view.t0), 4)} to ` +
-            formatTime(Math.min(this.view.total, this.view.t1), 4);
+        const {t0, t1, total} = this.view, from = Math.max(0, t0), to = Math.min(total, t1);
+        byId('range').textContent = `${formatMoment(from, t1 - t0)} to ${formatMoment(to, t1 - t0)} ` +
+            `(${formatTime(to - from)})`;
         if (this.frames.length < MOST_FRAMES) this.frames.push(performance.now() - begin);
     }
 
     // When things are calm: statistics and the address.
     later() {
         clearTimeout(this.calm);
+        this.overlay.hover = null;  // something else is under the mouse now
+        byId('tooltip').hidden = true;
         this.calm = setTimeout(() => {
+            if (this.mouse) this.hover(this.mouse);
             this.tabs.refresh('range');
             this.permalink();
         }, 200);
@@ -335,6 +344,7 @@ class App {
     }
 
     hover(at) {
+        this.mouse = at;
         const pick = at ? this.gantt.pick(at[0], at[1]) : null;
         this.overlay.hover = pick;
         this.setCursor(at ? at[0] : null);
@@ -371,6 +381,7 @@ class App {
     async select(run, task, reveal = true, show = true) {
         if (show && !run.pack.peek('task_run')) this.fetching();
         await run.loadTasks();
+        if (run.pack.problems.length) this.problems();
         if (!(task >= 0 && task < run.dir.tasks)) return;
         this.selection = this.overlay.selection = {run, task,
             preds: run.predecessors(task), succs: run.successors(task),

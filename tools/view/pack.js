@@ -129,7 +129,9 @@ export class Pack {
                     this.dir.generation), entry);
             }
         } catch (e) {
-            this.problems.push(`array ${name} cannot be read: ${e.message}`);
+            const problem = `array ${name} cannot be read: ${e.message}`;
+            if (!this.problems.includes(problem)) this.problems.push(problem);
+            this.pending.delete(name);  // who asks again, tries again
             out = new Uint32Array(0);
         }
         this.arrays.set(name, out);

@@ -4,7 +4,7 @@ import { NONE } from './pack.js';
 import { h, dataTable, factList } from './dom.js';
 import { swatch } from './colour.js';
 import { causeTitle } from './idle.js';
-import { formatTime, formatCount, formatBytes } from './format.js';
+import { formatTime, formatMoment, formatCount, formatBytes } from './format.js';
 
 const MOST_LINKS = 12;
 
@@ -53,7 +53,13 @@ function lifeSection(t) {
             h('li', {class: 'life-run'}, `${formatTime(t.duration)} running`)));
 }
 
-// One sentence: why it did not start earlier.
+// A log has no such time for a task that waited for nobody when it was submitted.
+export function readyTime(run, t, preds) {
+    if (t.ready !== null || t.submit === null) return t.ready;
+    return preds.reduce((at, p) => Math.max(at, run.task(p).end ?? 0), t.submit);
+}
+
+// One sentence: why it did not start earlier. t.ready is that of readyTime().
 export function whyItWaited(run, t, preds) {
     if (!t.ran) return 'It never ran.';
     if (t.ready === null) return 'This log does not tell: record level 1.';
@@ -85,7 +91,8 @@ function neighbours(run, title, list, select, none) {
 
 export function taskSection(sel, select, focus) {
     const {run, task, preds, succs} = sel, t = run.task(task);
-    const at = (ns) => ns === null ? 'not recorded' : formatTime(ns, 6);
+    const at = (ns) => ns === null ? 'not recorded' : formatMoment(ns, t.duration || 0);
+    t.ready = readyTime(run, t, preds);
     const style = run.styles[t.kernelIndex];
     const ops = run.operands(task), moves = run.transfers(task);
     const noGraph = run.dir.edges ? 'none' : 'This log has no dependencies: record level 1.';
@@ -106,7 +113,7 @@ export function taskSection(sel, select, focus) {
         sel.runs.length > 1 ? [h('h4', null, `Executions (${sel.runs.length})`), dataTable('Executions',
             [['On', false], ['Start', true], ['Duration', true], ['Outcome', false]],
             sel.runs.slice(0, MOST_LINKS).map((e) => [(run.lanes[e.lane] || {name: '–'}).name,
-                formatTime(e.start, 5), formatTime(e.duration), e.status]))] : null,
+                formatMoment(e.start, e.duration), formatTime(e.duration), e.status]))] : null,
         h('h4', null, 'Why it waited'), h('p', null, whyItWaited(run, t, preds)), lifeSection(t),
         h('h4', null, `Operands (${ops.length})`),
         ops.length ? dataTable('Operands', [['Data', false], ['Access', false], ['Size', true]],

@@ -14,6 +14,9 @@ const XFER_ARRAYS = ['xfer_start', 'xfer_dur', 'xfer_src', 'xfer_dst', 'xfer_byt
     'xfer_handle', 'xfer_task', 'xfer_kind'];
 const STATUS_NAMES = {0: 'ended well', 1: 'failed', 2: 'cancelled',
     3: 'declined, tried elsewhere', 7: 'never ran'};
+const EMPTY_DIR = {unit_ns: 1, makespan_ns: 0, nworkers: 0, tasks: 0, runs: 0, edges: 0, handles: 0,
+    lanes: [], kernels: [], nodes: [], causes: [], blames: [], curves: [], infos: [], total: {},
+    blame: {}, bounds: null, arrays: {}};
 const MOST_BAD = 10000;
 const FLAG_NAMES = [[0x08, 'ran inside a waiting task'], [0x10, 'helper of a gang'],
     [0x20, 'became a graph of smaller tasks'], [0x40, 'from a recorded graph']];
@@ -24,7 +27,7 @@ export class Run {
         this.stretch = 1;    // time of this run per time of the axis
         this.shown = null;   // per kernel: 0 when filtered
         this.styles = [];    // per kernel, set by the page
-        this.dir = pack.dir;
+        this.dir = {...EMPTY_DIR, ...pack.dir};
         this.unit = this.dir.unit_ns || 1;
         this.span = Math.ceil((this.dir.makespan_ns || 0) / this.unit);
         this.lanes = [];     // workers and others, in the order of the log
@@ -224,7 +227,8 @@ export class Run {
         if (!off || index + 1 >= off.length) return out;
         const handle = this.pack.peek('op_handle'), mode = this.pack.peek('op_mode');
         const bytes = this.pack.peek('handle_bytes');
-        for (let i = off[index]; i < off[index + 1]; i++) {
+        const end = Math.min(off[index + 1], handle.length);
+        for (let i = off[index]; i < end; i++) {
             const m = mode[i];
             out.push({handle: handle[i], name: this.handleName(handle[i]),
                 mode: {1: 'read', 2: 'write', 3: 'read, write'}[m] || `mode ${m}`,

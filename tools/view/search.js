@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Search: a number is an id; words are looked for in kernels, names of tasks and
 // names of operands; "kernel:", "name:", "operand:", "id:" say where; "dur>1ms"
-// finds long tasks. All words must match.
+// finds long tasks, "is:failed" those that failed (or cancelled, declined, pending).
+// All words must match.
 import { NONE } from './pack.js';
 
 const SORT_LIMIT = 300000;
 const DURATION = /^dur([<>])([0-9.]+)(ns|us|µs|ms|s)?$/;
+const STATUS_WORDS = {ok: 0, failed: 1, cancelled: 2, declined: 3, pending: 7};
 const PER_UNIT = {ns: 1, us: 1e3, 'µs': 1e3, ms: 1e6, s: 1e9};
 
 // [{field, text}] of a query.
@@ -13,7 +15,7 @@ export function parseQuery(query) {
     return query.trim().toLowerCase().split(/\s+/).filter(Boolean).map((word) => {
         const d = DURATION.exec(word);
         if (d) return {field: 'dur', sign: d[1], ns: Number(d[2]) * PER_UNIT[d[3] || 'ns']};
-        const m = /^(kernel|name|operand|id):(.*)$/.exec(word);
+        const m = /^(kernel|name|operand|id|is):(.*)$/.exec(word);
         if (m && m[2]) return {field: m[1], text: m[2]};
         const id = /^#?(\d+)$/.exec(word);
         if (id) return {field: 'id', text: id[1], loose: word[0] !== '#'};
@@ -60,6 +62,13 @@ function matchTerm(run, term) {
         }
         return hit;
     }
+    if (field === 'is') {
+        const want = STATUS_WORDS[text], status = p('run_status');
+        for (let t = 0; t < n; t++) {
+            if ((of[t] < run.dur.length ? status[of[t]] ?? 0 : 7) === want) hit[t] = 1;
+        }
+        return hit;
+    }
     const loose = any || term.loose;
     if (any || field === 'kernel') {
         const match = run.dir.kernels.map((k) => k.name.toLowerCase().includes(text));
@@ -70,7 +79,7 @@ function matchTerm(run, term) {
     if (!(loose || field === 'name' || field === 'operand')) return hit;
     const starts = matchTexts(p('text'), text), names = p('task_name');
     if (starts.size && (loose || field === 'name')) {
-        for (let t = 0; t < names.length; t++) if (starts.has(names[t])) hit[t] = 1;
+        for (let t = 0; t < n; t++) if (starts.has(names[t])) hit[t] = 1;
     }
     if (starts.size && (loose || field === 'operand')) markOperands(run, starts, hit);
     return hit;
@@ -81,8 +90,9 @@ function markOperands(run, starts, hit) {
     const handle = run.pack.peek('op_handle');
     const wanted = Uint8Array.from(names, (o) => (starts.has(o) ? 1 : 0));
     if (!wanted.includes(1)) return;
-    for (let t = 0; t + 1 < off.length; t++) {
-        for (let i = off[t]; i < off[t + 1]; i++) if (wanted[handle[i]]) hit[t] = 1;
+    for (let t = 0; t + 1 < off.length && t < hit.length; t++) {
+        const end = Math.min(off[t + 1], handle.length);
+        for (let i = off[t]; i < end; i++) if (wanted[handle[i]]) hit[t] = 1;
     }
 }
 

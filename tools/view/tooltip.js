@@ -3,7 +3,7 @@
 import { NONE } from './pack.js';
 import { h } from './dom.js';
 import { pieceAt } from './lod.js';
-import { formatTime, formatBytes } from './format.js';
+import { formatTime, formatMoment, formatBytes } from './format.js';
 import { causeTitle } from './idle.js';
 import { blameTitle } from './colour.js';
 
@@ -20,7 +20,7 @@ function gapLines(row, gantt, x) {
 function pieceLines(row, piece) {
     const {run, lane, type} = row, s = lane.series;
     const time = formatTime(s.dur[piece] * run.unit, 4);
-    const start = `at ${formatTime(s.start[piece] * run.unit, 5)}`;
+    const start = `at ${formatMoment(s.start[piece] * run.unit, s.dur[piece] * run.unit)}`;
     if (type === 'link') {
         const m = run.transfer(lane.index[s.src ? s.src[piece] : piece]);
         return [`${m.kind} ${formatBytes(m.bytes)}`,
