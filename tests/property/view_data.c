@@ -3,12 +3,11 @@
  * Tests of the trace page's data: deflate against an inflate of its own, columns
  * against the rows of the log they were made of, answers to requests.
  */
-#include "view.h"
-
-#include <signal.h>
-
-#include "base/alloc.h"
-#include "trace/sample_test.h"
+#include "base/faulty_test.h"
+#include "base/rng.h"
+#include "tests/test.h"
+#include "tools/heddle/view.h"
+#include "trace/trace.h"
 
 /* --- inflate: slow, small, strict ------------------------------------------ */
 
@@ -351,6 +350,91 @@ TEST(deflate_stops_when_the_sink_does)
     free(b.p);
 }
 
+/* --- logs ----------------------------------------------------------------- */
+
+enum { SAMPLE_LANES = 3 };
+
+static void temp_path(char *path, size_t bytes)
+{
+    const char *dir = getenv("TMPDIR");
+    int fd;
+
+    snprintf(path, bytes, "%s/heddle-view-XXXXXX", dir != NULL ? dir : "/tmp");
+    fd = mkstemp(path);
+    CHECK(fd >= 0);
+    close(fd);
+}
+
+static struct heddle_trace *sample_create(const char *path,
+                                          struct heddle_clock *clock)
+{
+    const struct heddle_trace_handle h = {
+        .id = 5, .parent = 5, .name = "A", .bytes = 1 << 14, .elem_bytes = 8};
+    const struct heddle_trace_opts o = {.clock = clock,
+                                        .level = HEDDLE_LOG_EXPERT,
+                                        .nlanes = SAMPLE_LANES,
+                                        .path = path};
+    struct heddle_trace *tr;
+
+    heddle_clock_init(clock);
+    CHECK_OK(heddle_trace_create(&o, &tr));
+    heddle_trace_define_lane(tr, 0, HEDDLE_LOG_SUBMITTER, "main", -1, 0);
+    heddle_trace_define_lane(tr, 1, HEDDLE_LOG_WORKER, "worker 0", 0, 0);
+    heddle_trace_define_lane(tr, 2, HEDDLE_LOG_WORKER, "</script>", 3, 0);
+    heddle_trace_define_kernel(tr, 7, "gemm", NULL, 0);
+    heddle_trace_define_kernel(tr, 9, "pot\"rf\n", NULL, 0);
+    heddle_trace_define_node(tr, 0, 0, "host", 1 << 20);
+    heddle_trace_define_handle(tr, &h);
+    return tr;
+}
+
+/* A chain of tasks on two workers, with one of everything. */
+static heddle_log *sample_log(uint64_t ntasks)
+{
+    struct heddle_clock clock;
+    struct heddle_trace_lane *l, *main_lane;
+    struct heddle_trace *tr;
+    heddle_log *log = NULL;
+    char path[256];
+    uint32_t s;
+
+    temp_path(path, sizeof path);
+    tr = sample_create(path, &clock);
+    main_lane = heddle_trace_get_lane(tr, 0);
+    s = heddle_trace_define_string(tr, "step");
+    heddle_trace_mark(main_lane, s, HEDDLE_LOG_MARK_BEGIN, clock.tick0);
+    for (uint64_t i = 1; i <= ntasks; i++) {
+        const uint64_t t = clock.tick0 + i * 30000;
+        const struct heddle_trace_event e = {.t = t + 200,
+                                             .task = i,
+                                             .x = 1 << 20,
+                                             .y = 10,
+                                             .z = 20,
+                                             .c = 5,
+                                             .b = 0x0100};
+
+        l = heddle_trace_get_lane(tr, 1 + (uint32_t)(i & 1));
+        heddle_trace_submit(main_lane, i, 7, (int32_t)(i % 5) - 2, t,
+                            i % 3 == 0 ? 1234.5f : 0.0f, i > 8 ? i - 8 : 0);
+        heddle_trace_access(main_lane, i, 5, 0, 3);
+        if (i > 1)
+            heddle_trace_dep(main_lane, i, i - 1);
+        heddle_trace_ready(l, i, t + 100);
+        heddle_trace_event(l, HEDDLE_TRACE_DATA, HEDDLE_LOG_FETCH, &e);
+        heddle_trace_event(l, HEDDLE_TRACE_DATA, HEDDLE_LOG_MEM_ALLOC, &e);
+        heddle_trace_task(l, i, i % 4 == 0 ? 9 : 7, 0,
+                          i % 11 == 0 ? HEDDLE_LOG_FAILED : HEDDLE_LOG_OK,
+                          t + 300, t + 300 + i * 997 % 20000, 50);
+        heddle_trace_state(l, HEDDLE_LOG_IDLE, t + 300 + i * 997 % 20000, 0);
+    }
+    heddle_trace_attr(main_lane, 1, HEDDLE_LOG_ATTR_NAME, s);
+    heddle_trace_mark(main_lane, s, HEDDLE_LOG_MARK_END, clock.tick0 + 1);
+    CHECK_OK(heddle_trace_close(tr, NULL, 0));
+    CHECK_OK(heddle_log_open(path, NULL, &log));
+    unlink(path);
+    return log;
+}
+
 /* --- columns -------------------------------------------------------------- */
 
 static const void *column(const struct view_pack *p, const char *name,
@@ -438,17 +522,6 @@ static void check_graph(const heddle_log *log, const struct view_pack *p)
     }
 }
 
-static heddle_log *sample_log(uint64_t ntasks)
-{
-    heddle_log *log = NULL;
-    size_t bytes;
-    uint8_t *p = sample_bytes(ntasks, 0, &bytes);
-
-    CHECK_OK(heddle_log_parse(p, bytes, NULL, &log));
-    free(p);
-    return log;
-}
-
 TEST(columns_are_the_rows)
 {
     const struct view_opts o = {.file = "x.log", .npacks = 1};
@@ -481,6 +554,7 @@ TEST(ids_may_be_anything)
 {
     const struct view_opts o = {.file = "x.log", .npacks = 1};
     static const uint64_t id[] = {1, UINT64_C(1) << 60, 77, 5000000000, 3};
+    struct heddle_clock clock;
     struct heddle_trace *tr;
     struct view_pack *p = NULL;
     heddle_log *log = NULL;
@@ -488,10 +562,9 @@ TEST(ids_may_be_anything)
     char path[256];
 
     temp_path(path, sizeof path);
-    CHECK_OK(sample_create(path, 0, NULL, &tr));
-    sample_define(tr);
+    tr = sample_create(path, &clock);
     for (size_t i = 0; i < 5; i++) {
-        const uint64_t t = tr->clock.tick0 + 1000 * i;
+        const uint64_t t = clock.tick0 + 1000 * i;
 
         heddle_trace_task(heddle_trace_get_lane(tr, 1), id[i], 7, 0,
                           HEDDLE_LOG_OK, t, t + 900, 0);
@@ -533,15 +606,31 @@ TEST(an_empty_log_is_a_pack)
     heddle_log_close(log);
 }
 
-TEST(every_allocation_may_fail)
+/* The first picture: the same tasks, no explanation, the same sums. */
+TEST(a_quick_pack_has_the_tasks)
 {
-    heddle_log *log = sample_log(40);
+    const struct view_opts o = {.file = "x", .npacks = 1, .is_quick = true};
+    heddle_log *log = sample_log(100);
+    struct view_pack *p = NULL;
+
+    CHECK_OK(view_pack_create(log, &o, &p));
+    check_runs(log, p);
+    check_graph(log, p);
+    CHECK(view_pack_find(p, "gap_start") == NULL);
+    CHECK(strstr(p->dir, "\"explained\":false") != NULL);
+    view_pack_unref(p);
+    heddle_log_close(log);
+}
+
+static void fail_allocations(const heddle_log *log, bool is_quick)
+{
     struct view_pack *p = NULL;
     struct faulty f;
     heddle_status st = HEDDLE_ENOMEM;
 
     for (size_t k = 1; st != HEDDLE_OK; k++) {
-        struct view_opts o = {.file = "x.log", .npacks = 1};
+        struct view_opts o = {
+            .file = "x.log", .npacks = 1, .is_quick = is_quick};
 
         faulty_init(&f, k);
         o.allocator = &f.a;
@@ -549,9 +638,17 @@ TEST(every_allocation_may_fail)
         CHECK(st == HEDDLE_OK || st == HEDDLE_ENOMEM);
         if (st == HEDDLE_OK)
             view_pack_unref(p);
-        CHECK_EQ(f.live_bytes, 0);
+        CHECK_EQ(f.nlive, 0);
         CHECK(k < 10000);
     }
+}
+
+TEST(every_allocation_may_fail)
+{
+    heddle_log *log = sample_log(40);
+
+    fail_allocations(log, false);
+    fail_allocations(log, true);
     heddle_log_close(log);
 }
 
@@ -668,5 +765,5 @@ TEST(a_live_pack_changes_with_the_directory)
 TEST_MAIN(deflate_gives_back_what_it_got, deflate_limits_its_codes,
           deflate_stops_when_the_sink_does, columns_are_the_rows,
           ids_may_be_anything, an_empty_log_is_a_pack,
-          every_allocation_may_fail, requests_get_the_right_answer,
-          a_live_pack_changes_with_the_directory)
+          a_quick_pack_has_the_tasks, every_allocation_may_fail,
+          requests_get_the_right_answer, a_live_pack_changes_with_the_directory)
