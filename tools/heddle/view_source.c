@@ -107,6 +107,7 @@ static void finish(struct view_source *x, struct view_pack **next)
         view_pack_unref(*next);
         *next = x->result;
         x->result = NULL;
+        x->is_offered = true;
     }
 }
 
@@ -116,6 +117,10 @@ void view_source_tick(struct view_source *x, struct view_pack **next)
 
     if (heddle_load_acq(&x->state) == DONE)
         finish(x, next);
+    if (x->is_offered && *next == NULL) { /* it took over */
+        x->is_offered = false;
+        trace_memory_return();
+    }
     if (!x->is_live || heddle_load_rlx(&x->state) != REST ||
         heddle_clock_ns() < x->next_ns)
         return;

@@ -31,6 +31,7 @@ struct view_source {
     uint64_t begin_ns; /* of the latest reading */
     uint64_t next_ns;  /* not before that */
     uint64_t generation;
+    bool is_offered; /* a newer pack waits to be asked for */
 };
 
 /* The first pack; 0, or the exit status after a sentence. */
