@@ -230,8 +230,7 @@ static int demo_page(struct demo *d)
     const struct view_opts o = {.file = d->log,
                                 .title = "The demo of Heddle",
                                 .npacks = 1,
-                                .is_packed = true,
-                                .bounds = view_bounds};
+                                .is_packed = true};
     struct view_pack *pack = NULL;
     int rc = trace_check_output(d->c, "view", d->log, d->page);
 

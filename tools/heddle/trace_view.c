@@ -22,8 +22,7 @@ static int load_all(struct cli *c, const struct cli_args *args,
         const struct view_opts o = {.file = args->operand[i],
                                     .title = a->title,
                                     .npacks = args->n,
-                                    .is_packed = true,
-                                    .bounds = view_bounds};
+                                    .is_packed = true};
 
         rc = view_load(c, &o, &packs[i]);
     }

@@ -93,7 +93,8 @@ struct view_opts {
     bool is_packed; /* see struct view_pack */
     bool is_quick;  /* the tasks, without an explanation */
     /* Writes "bounds", and "bounds_why" when there are none. NULL: none. */
-    void (*bounds)(struct heddle_json *j, const heddle_log *log);
+    void (*bounds)(struct heddle_json *j, void *user);
+    void *bounds_user;
 };
 
 /* HEDDLE_ENOMEM, HEDDLE_EINVAL. The log may be closed afterwards. One reference
@@ -126,10 +127,6 @@ HEDDLE_MUST_USE heddle_status view_dir_create(struct view_pack *p,
                                               const heddle_log *log,
                                               const struct heddle_explain *x,
                                               const struct view_opts *o);
-
-/* For view_opts.bounds. Takes up to about a second, and gives up on runs of
- * millions of tasks. */
-void view_bounds(struct heddle_json *j, const heddle_log *log);
 
 /* --- deflate -------------------------------------------------------------- */
 

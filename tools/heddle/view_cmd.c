@@ -21,7 +21,7 @@ int view_load(struct cli *c, const struct view_opts *o, struct view_pack **out)
 
     if (rc != 0)
         return rc;
-    st = view_pack_create(log, o, out);
+    st = view_pack_bounded(log, o, out);
     if (st != HEDDLE_OK)
         rc = cli_fail(c, "%s: %s", o->file, heddle_status_text(st));
     else if (!o->is_live) /* one that is being written is never whole */

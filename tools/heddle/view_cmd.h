@@ -9,7 +9,13 @@
 #include "cmd.h"
 #include "view.h"
 
-/* The columns of the log o->file; c->err gets what it lacks. */
+/* The columns of the log, with lower bounds, which a thread looks for meanwhile.
+ * HEDDLE_ENOMEM, HEDDLE_EINVAL. */
+HEDDLE_MUST_USE heddle_status view_pack_bounded(const heddle_log *log,
+                                                const struct view_opts *o,
+                                                struct view_pack **out);
+
+/* That of the log o->file; c->err gets what it lacks. */
 int view_load(struct cli *c, const struct view_opts *o, struct view_pack **out);
 
 /* The page of n runs as a file, which is removed again on failure. */

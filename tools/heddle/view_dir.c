@@ -238,7 +238,7 @@ heddle_status view_dir_create(struct view_pack *p, const heddle_log *log,
     put_kernels(&j, v, s);
     put_nodes(&j, v);
     if (o->bounds != NULL)
-        o->bounds(&j, log);
+        o->bounds(&j, o->bounds_user);
     else
         heddle_json_key_str(&j, "bounds", NULL);
     put_curves(&j, p);

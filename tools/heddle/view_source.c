@@ -30,8 +30,15 @@ static struct view_opts next_opts(struct view_source *x, bool is_quick)
         .generation = ++x->generation,
         .is_live = x->is_live || is_quick, /* more will come */
         .is_quick = is_quick,
-        .bounds = x->is_live || is_quick ? NULL : view_bounds,
     };
+}
+
+/* Bounds of a run that is not over, or not explained yet, would not last. */
+static heddle_status make_pack(const heddle_log *log, const struct view_opts *o,
+                               struct view_pack **out)
+{
+    return o->is_live ? view_pack_create(log, o, out)
+                      : view_pack_bounded(log, o, out);
 }
 
 /* The other thread. What cannot be read now is tried again when it has grown. */
@@ -41,8 +48,7 @@ static void *work(void *arg)
 
     if (x->log == NULL && heddle_log_open(x->file, NULL, &x->log) != HEDDLE_OK)
         x->log = NULL;
-    if (x->log != NULL &&
-        view_pack_create(x->log, &x->opts, &x->result) != HEDDLE_OK)
+    if (x->log != NULL && make_pack(x->log, &x->opts, &x->result) != HEDDLE_OK)
         x->result = NULL;
     heddle_log_close(x->log);
     x->log = NULL;
@@ -79,7 +85,7 @@ int view_source_open(struct cli *c, struct view_source *x,
         return rc;
     is_quick = heddle_log_get_view(x->log)->ntasks >= QUICK_TASKS;
     x->opts = next_opts(x, is_quick);
-    st = view_pack_create(x->log, &x->opts, out);
+    st = make_pack(x->log, &x->opts, out);
     if (st != HEDDLE_OK)
         rc = cli_fail(c, "%s: %s", x->file, heddle_status_text(st));
     else if (!x->is_live) /* one that is being written is never whole */
