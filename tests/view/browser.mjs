@@ -356,6 +356,37 @@ test('from a server, following a program that runs', async () => {
     }
 });
 
+test('a large log is shown before it is explained', async () => {
+    const full = synth({nt: 9, coding: 'raw', generation: 2});
+    const quick = synth({nt: 9, coding: 'raw', live: true, generation: 1});
+    quick.dir.explained = false;
+    quick.dir.bounds = null;
+    quick.dir.curves = [];
+    for (const c of Object.keys(quick.dir.total)) quick.dir.total[c] = 0;
+    for (const n of Object.keys(quick.arrays).filter((x) => /^(gap|step|path|curve|task_wait)/.test(x))) {
+        delete quick.dir.arrays[n];
+    }
+    const packs = [quick], {server, url: at} = await servePacks(packs);
+    try {
+        await open(at);
+        assert.match(await text('panel-body'), /Being computed/);
+        assert.doesNotMatch(await text('panel-body'), /✗/);
+        await b.eval('window.before = heddleView.app.runs[0].start; heddleView.app.view.set(1e5, 3e5)');
+        const r = await range();
+        packs[0] = full;
+        await b.until("/✓ /.test(document.getElementById('panel-body').innerText)", 10);
+        assert.ok(await b.eval('heddleView.app.runs[0].start === before'), 'tasks are not fetched twice');
+        assert.deepEqual(await range(), r);
+        await b.key('i');
+        const colours = await picture('explained.png');
+        assert.ok(colours.get(0x77839a) > 100, 'idle gaps are there');
+        assert.ok(await b.eval("document.getElementById('live').hidden"));
+    } finally {
+        server.closeAllConnections();
+        server.close();
+    }
+});
+
 await b.start();
 let bad = 0;
 for (const [name, f] of tests) {

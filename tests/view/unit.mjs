@@ -22,7 +22,7 @@ import {assignStyles, inkOn} from '../../tools/view/colour.js';
 import {readHash, writeHash} from '../../tools/view/permalink.js';
 import {alignRuns} from '../../tools/view/compare.js';
 import {readyTime, whyItWaited} from '../../tools/view/panel.js';
-import {formatTime, formatMoment, formatBytes, formatTick, tickUnit, niceStep} from '../../tools/view/format.js';
+import {formatTime, formatMoment, formatBytes, formatCount, formatTick, tickUnit, niceStep} from '../../tools/view/format.js';
 
 let seed = 12345;
 const random = (n) => {
@@ -323,6 +323,31 @@ test('tasks: times, neighbours, operands, transfers', async () => {
     assert.ok(run.transfers(t).some((m) => m.index === 0));
 });
 
+test('links are by start, whatever the order of the transfers', async () => {
+    const data = synth({nt: 9}), want = (await openRun({nt: 9})).run.links;
+    for (const n of Object.keys(data.arrays)) if (n.startsWith('xfer_')) data.arrays[n].reverse();
+    const run = new Run(packOf(data));
+    await run.loadLanes();
+    await run.loadLinks();
+    assert.equal(run.links.length, want.length);
+    run.links.forEach((l, k) => {
+        assert.equal(l.name, want[k].name);
+        assert.deepEqual(l.series.start, want[k].series.start);
+        assert.deepEqual(l.series.dur, want[k].series.dur);
+    });
+});
+
+test('a newer pack of the same executions takes the lanes of the older one', async () => {
+    const old = (await openRun({nt: 6})).run, data = synth({nt: 6, generation: 2});
+    const same = new Run(packOf(data));
+    assert.ok(same.takeLanes(old));
+    assert.equal(same.start, old.start);
+    assert.equal(await same.pack.get('run_start'), old.start);
+    assert.equal(same.lanes[1].dir, same.dir.lanes[1]);
+    assert.equal(same.laneOfRun(0), old.laneOfRun(0));
+    assert.ok(!new Run(packOf(synth({nt: 7}))).takeLanes(old));
+});
+
 test('a log without a graph, and one without tasks', async () => {
     const {run} = await openRun({nt: 4, level: 0});
     assert.deepEqual(run.predecessors(3), []);
@@ -511,6 +536,8 @@ test('two runs on one axis, or of equal length', async () => {
 test('numbers for people', () => {
     assert.equal(formatTime(1234567), '1.23 ms');
     assert.equal(formatTime(0), '0');
+    assert.equal(formatCount(1234567), '1\u202f234\u202f567');
+    assert.equal(formatCount(999), '999');
     assert.equal(formatMoment(117872012, 10), '117.872012 ms');
     assert.equal(formatMoment(1437696, 30720), '1.43770 ms');
     assert.equal(formatMoment(0, 5), '0');

@@ -10,6 +10,9 @@ function digits(v, n) {
     return v.toFixed(Math.min(d, 9));
 }
 
+// Narrow blanks between groups of three digits.
+function groupDigits(text) { return text.replace(/\B(?=(\d{3})+$)/g, '\u202f'); }
+
 // 1234567 -> "1.23 ms"
 export function formatTime(ns, n = 3) {
     if (!Number.isFinite(ns)) return '–';
@@ -33,7 +36,7 @@ export function tickUnit(step, most, decimals = 3) {
 export function formatTick(ns, step, unit) {
     const d = Math.max(0, Math.ceil(-Math.log10(step / unit[1]) - 1e-9));
     const [whole, part] = (ns / unit[1]).toFixed(Math.min(d, 9)).split('.');
-    return `${whole.replace(/\B(?=(\d{3})+$)/g, '\u202f')}${part ? `.${part}` : ''} ${unit[0]}`;
+    return `${groupDigits(whole)}${part ? `.${part}` : ''} ${unit[0]}`;
 }
 
 // A moment, precise enough for things that last `length`.
@@ -54,7 +57,7 @@ export function formatBytes(b) {
 
 export function formatCount(n) {
     if (!Number.isFinite(n)) return '–';
-    return Math.round(n).toLocaleString('en').replaceAll(',', '\u202f');
+    return groupDigits(String(Math.round(n)));
 }
 
 // 0.1234 -> "12.3 %"

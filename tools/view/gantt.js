@@ -297,7 +297,8 @@ export class Gantt {
             g.font = `${row.h < 12 ? 9.5 : 11.5}px ${colours.font}`;
             g.fillStyle = row.type === 'task' ? colours.text : colours.muted;
             g.textAlign = 'left';
-            const idle = row.lane.dir && row.lane.dir.is_worker && row.lane.dir.idle;
+            const idle = row.run.dir.explained && row.lane.dir && row.lane.dir.is_worker &&
+                row.lane.dir.idle;
             const room = idle ? 17 : 24;
             const name = row.lane.name;
             g.fillText(name.length > room ? `${name.slice(0, room - 1)}…` : name,

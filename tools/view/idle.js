@@ -35,7 +35,14 @@ function causeBar(styles, ns, all, causes) {
     'share of each cause');
 }
 
+// Of a large log tasks are shown first; the rest is computed meanwhile.
+function notYet(title) {
+    return h('section', null, h('h3', null, title), h('p', {class: 'empty'},
+        'Being computed from the log; it will appear here.'));
+}
+
 export function idleSection(run) {
+    if (!run.dir.explained) return notYet('Where the time of the workers went');
     const {dir} = run, s = idleSums(dir);
     if (!s.rows.length) {
         return h('section', null, h('h3', null, 'Where the time went'),
@@ -74,6 +81,7 @@ export function blameSection(run) {
     const {dir} = run, names = dir.blames || [];
     const ns = names.map((n) => (dir.blame || {})[n] || 0);
     const sum = ns.reduce((a, b) => a + b, 0);
+    if (!run.dir.explained) return notYet('What the end waited for');
     const title = h('h3', null, 'What the end waited for');
     if (!sum) {
         return h('section', null, title, h('p', {class: 'empty'},
@@ -94,6 +102,7 @@ export function blameSection(run) {
 
 export function boundSection(run) {
     const {bounds, makespan_ns: span} = run.dir;
+    if (!run.dir.explained) return notYet('How good could it be?');
     const title = h('h3', null, 'How good could it be?');
     if (!bounds || !bounds.best) {
         return h('section', null, title, h('p', {class: 'empty'},
@@ -122,7 +131,7 @@ export function summarySection(run) {
         dir.partial ? h('p', {class: 'warn'}, dir.partial) : null,
         factList([['Makespan', formatTime(dir.makespan_ns, 4)],
             ['Workers', formatCount(dir.nworkers)],
-            ['In tasks', all ? formatShare(work / all) : '–'],
+            ['In tasks', all && dir.explained ? formatShare(work / all) : '–'],
             ['Tasks', formatCount(dir.tasks)],
             ['Dependencies', dir.edges ? formatCount(dir.edges) : 'none recorded (level 0)'],
             dir.path_ns ? ['Longest chain', formatTime(dir.path_ns, 4)] : null,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Mouse, touch and keys on the chart.
 import { GUTTER, AXIS } from './gantt.js';
+import { selectMiddle, stepInRow, stepToRow } from './walk.js';
 
 const STILL = 4;  // pixels: less is a click
 
@@ -20,8 +21,8 @@ export class Input {
     }
 
     at(e) {
-        const r = this.root.getBoundingClientRect();
-        return [e.clientX - r.left, e.clientY - r.top];
+        const {left, top} = this.app.corner;  // asking the element would cost a layout
+        return [e.clientX - left, e.clientY - top];
     }
 
     wheel(e) {
@@ -99,9 +100,9 @@ export class Input {
             w: zoomIn, '+': zoomIn, '=': zoomIn, s: zoomOut, '-': zoomOut,
             0: () => view.reset(), Home: () => view.reset(),
             '[': () => app.rowHeight(1 / 1.25), ']': () => app.rowHeight(1.25),
-            Enter: () => app.selectMiddle(),
-            ',': () => app.step(-1), '.': () => app.step(1),
-            j: () => app.stepRow(1), k: () => app.stepRow(-1),
+            Enter: () => selectMiddle(app),
+            ',': () => stepInRow(app, -1), '.': () => stepInRow(app, 1),
+            j: () => stepToRow(app, 1), k: () => stepToRow(app, -1),
             f: () => app.focusSelection(),
             '/': () => app.focusSearch(),
             n: (e) => app.finder.next(e.shiftKey ? -1 : 1),

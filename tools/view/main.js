@@ -2,7 +2,6 @@
 // The page: opens the runs, draws the first picture, then fetches the rest, and
 // connects charts, panel, search and keys.
 import { NONE, openPacks } from './pack.js';
-import { pieceAt } from './lod.js';
 import { h, byId } from './dom.js';
 import { formatTime, formatMoment, formatCount, formatShare } from './format.js';
 import { Run } from './run.js';
@@ -14,6 +13,7 @@ import { Overview } from './overview.js';
 import { Legend } from './legend.js';
 import { Tabs } from './tabs.js';
 import { Input } from './input.js';
+import { savePicture } from './picture.js';
 import { showTooltip } from './tooltip.js';
 import { Finder } from './finder.js';
 import { followLive } from './live.js';
@@ -35,6 +35,7 @@ const OPTIONS = [
     ['patterns', 'Patterns', 'A pattern for each kernel, beside its colour (P)', false],
     ['same', 'Equal length', 'Stretch the second run to the length of the first', false]];
 const MOST_FRAMES = 5000;
+const TELL_EVERY = 150;      // ms
 const FEW_TASKS = 200000;    // then all arrays are fetched at once
 const SOME_TASKS = 3000000;  // then at least the idle gaps
 
@@ -45,6 +46,7 @@ class App {
         this.options = Object.fromEntries(OPTIONS.map((o) => [o[0], o[3]]));
         this.frames = [];
         this.dirty = false;
+        this.told = -Infinity;
         this.view = new View();
         this.gantt = new Gantt(byId('base'), this.view);
         this.overlay = new Overlay(byId('over'), this.gantt);
@@ -82,9 +84,7 @@ class App {
         if (state.task !== undefined) await this.selectId(this.runs[state.run] || this.runs[0], state.task);
         if (state.q) { byId('search').value = state.q; await this.finder.search(state.q, false); }
         this.problems();
-        if (this.runs[0].dir.live && location.protocol.startsWith('http')) {
-            followLive(this);
-        }
+        if (location.protocol.startsWith('http')) followLive(this);
     }
 
     async loadExtras(runs) {
@@ -111,7 +111,7 @@ class App {
         on('zoom-in', () => this.view.zoom(0.5));
         on('zoom-out', () => this.view.zoom(2));
         on('zoom-all', () => this.view.reset());
-        on('png-button', () => this.png());
+        on('png-button', () => savePicture(this));
         on('theme-button', () => this.switchTheme());
         on('panel-button', () => {
             const hide = !byId('panel').hidden;
@@ -150,9 +150,10 @@ class App {
         const all = d.nworkers * d.makespan_ns;
         byId('facts').textContent = this.runs.length > 1 ? 'two runs, one time axis'
             : `${formatTime(d.makespan_ns, 4)} · ${formatCount(d.nworkers)} workers · ` +
-              `${formatCount(d.tasks)} tasks · ${all ? formatShare(d.total.work / all) : '–'} in tasks` +
+              `${formatCount(d.tasks)} tasks · ${all && d.explained ? `${formatShare(d.total.work / all)} in tasks` : 'being explained'}` +
               (d.bounds ? ` · ${formatShare(d.bounds.best / d.makespan_ns)} of the best possible` : '');
         byId('live').hidden = !d.live;
+        byId('live').textContent = d.explained ? 'live' : 'reading';
         const nothing = this.runs.every((r) => !r.dir.runs);
         byId('nothing').hidden = !nothing;
         byId('nothing').textContent = 'This log has no task that ran.';
@@ -186,6 +187,7 @@ class App {
 
     resize() {
         const box = byId('gantt'), dpr = Math.min(window.devicePixelRatio || 1, 2);
+        this.corner = box.getBoundingClientRect();
         this.gantt.resize(box.clientWidth, box.clientHeight, dpr);
         this.overlay.resize(box.clientWidth, box.clientHeight, dpr);
         this.curves.resize(box.clientWidth, dpr);
@@ -198,6 +200,7 @@ class App {
         const c = themeColours();
         this.gantt.setTheme(c);
         this.overlay.colours = this.curves.colours = this.overview.colours = c;
+        this.overlay.drawn = undefined;
         this.redraw();
     }
 
@@ -212,15 +215,24 @@ class App {
     frame() {
         const begin = performance.now(), {all} = this;
         this.dirty = this.all = false;
-        if (all) this.gantt.draw();
+        if (all) {
+            this.gantt.draw();
+            this.overlay.drawBelow(this.gantt.g);
+        }
         this.overlay.draw();
         this.curves.draw();
         if (!all) return;
         this.overview.draw();
-        const {t0, t1, total} = this.view, from = Math.max(0, t0), to = Math.min(total, t1);
-        byId('range').textContent = `${formatMoment(from, t1 - t0)} to ${formatMoment(to, t1 - t0)} ` +
-            `(${formatTime(to - from)})`;
+        if (begin - this.told > TELL_EVERY) this.tellRange(begin);
         if (this.frames.length < MOST_FRAMES) this.frames.push(performance.now() - begin);
+    }
+
+    // Not in each frame: a changed text costs as much as the charts.
+    tellRange(now) {
+        const {t0, t1, total} = this.view, from = Math.max(0, t0), to = Math.min(total, t1);
+        this.told = now;
+        const length = from > 0 ? ` (${formatTime(to - from)})` : '';
+        byId('range').textContent = `${formatMoment(from, t1 - t0)} to ${formatMoment(to, t1 - t0)}${length}`;
     }
 
     // When things are calm: statistics and the address.
@@ -230,6 +242,7 @@ class App {
         byId('tooltip').hidden = true;
         this.calm = setTimeout(() => {
             if (this.mouse) this.hover(this.mouse);
+            this.tellRange(performance.now());
             this.tabs.refresh('range');
             this.permalink();
         }, 200);
@@ -244,20 +257,6 @@ class App {
             run: s ? this.runs.indexOf(s.run) : 0, q: this.finder.query, hide: [...this.legend.hidden],
             on, off, theme: document.documentElement.dataset.theme});
         history.replaceState(null, '', hash || location.pathname + location.search);
-    }
-
-    png() {
-        const out = document.createElement('canvas');
-        out.width = this.gantt.canvas.width;
-        out.height = this.gantt.canvas.height;
-        const g = out.getContext('2d');
-        g.drawImage(this.gantt.canvas, 0, 0);
-        g.drawImage(this.overlay.canvas, 0, 0);
-        out.toBlob((blob) => {
-            const a = h('a', {href: URL.createObjectURL(blob), download: `${this.runs[0].name}.png`});
-            a.click();
-            setTimeout(() => URL.revokeObjectURL(a.href), 1000);
-        });
     }
 
     // ---- options
@@ -432,42 +431,6 @@ class App {
         if (!t.ran) return;
         const a = t.start / run.stretch, b = t.end / run.stretch, pad = (b - a) * 2;
         this.view.set(a - pad, b + pad);
-    }
-
-    // The row and time where keys go on: the selection, or the middle.
-    place() {
-        const mid = (this.view.t0 + this.view.t1) / 2;
-        if (this.selection) {
-            const {run, task} = this.selection, t = run.task(task);
-            const row = t.ran ? this.gantt.rowOfLane(run, t.lane) : null;
-            if (row) return {row, at: (t.start + t.end) / 2 / run.stretch, run: t.run};
-        }
-        return {row: this.gantt.rows.find((r) => r.type === 'task' && r.lane.series.n), at: mid};
-    }
-
-    selectMiddle(row = this.place().row, at = this.place().at) {
-        if (!row) return;
-        const piece = pieceAt(row.lane.series, row.run.units(at), Infinity);
-        if (piece >= 0) this.selectPiece(row, piece);
-    }
-
-    step(by) {
-        const {row, at} = this.place();
-        if (!row) return;
-        const s = row.lane.series, i = pieceAt(s, row.run.units(at), Infinity) + by;
-        if (i < s.first || i >= s.first + s.n) return;
-        const task = row.run.pack.peek('run_task');
-        const go = () => this.select(row.run, row.run.pack.peek('run_task')[row.run.runOfPiece(row.lane, i)]);
-        if (task) go();
-        else row.run.loadTasks().then(go);
-    }
-
-    stepRow(by) {
-        const {row, at} = this.place();
-        if (!row) return;
-        const rows = this.gantt.rows.filter((r) => r.type === 'task' && r.lane.series.n);
-        const next = rows[rows.indexOf(row) + by];
-        if (next) this.selectMiddle(next, at);
     }
 }
 

@@ -25,6 +25,7 @@ export class Overlay {
         this.path = false;
         this.bounds = true;
         this.arrows = true;
+        this.drawn = undefined; // the cursor, when nothing else was drawn
         this.colours = {};
     }
 
@@ -33,15 +34,16 @@ export class Overlay {
         if (w !== this.canvas.width || h !== this.canvas.height) {
             this.canvas.width = w;
             this.canvas.height = h;
+            this.drawn = undefined;
         }
         this.dpr = dpr;
     }
 
-    draw(target = this.g) {
-        const g = target, {gantt, colours} = this;
+    // What changes with the view alone is drawn onto the chart itself.
+    drawBelow(g) {
+        const {gantt, colours} = this;
         if (!gantt.width || !colours.accent) return;
         g.setTransform(this.dpr, 0, 0, this.dpr, 0, 0);
-        if (g === this.g) g.clearRect(0, 0, gantt.width, gantt.height);
         this.drawGrid(g);
         for (const run of gantt.runs) {
             this.drawMarks(g, run);
@@ -50,10 +52,20 @@ export class Overlay {
         }
         if (this.bounds) this.drawBounds(g);
         this.drawHits(g);
-        if (this.selection) {
-            if (this.arrows) drawArrows(g, gantt, this.selection, colours);
-            for (const e of this.selection.runs) {
-                this.outline(g, runBox(gantt, this.selection.run, e.run), colours.accent, 2.5);
+    }
+
+    draw() {
+        const {g, gantt, colours, selection} = this;
+        if (!gantt.width || !colours.accent) return;
+        const plain = !selection && !this.hover && !this.box;
+        if (plain && this.drawn === this.cursor) return;  // nothing new
+        this.drawn = plain ? this.cursor : undefined;
+        g.setTransform(this.dpr, 0, 0, this.dpr, 0, 0);
+        g.clearRect(0, 0, gantt.width, gantt.height);
+        if (selection) {
+            if (this.arrows) drawArrows(g, gantt, selection, colours);
+            for (const e of selection.runs) {
+                this.outline(g, runBox(gantt, selection.run, e.run), colours.accent, 2.5);
             }
         }
         if (this.hover) this.outlinePiece(g, this.hover);

@@ -114,6 +114,12 @@ export class Pack {
         return Object.fromEntries(names.map((n, i) => [n, got[i]]));
     }
 
+    // An array that is known already.
+    put(name, array) {
+        this.arrays.set(name, array);
+        this.pending.set(name, Promise.resolve(array));
+    }
+
     // The array if it was loaded, else null.
     peek(name) { return this.arrays.get(name) || null; }
 

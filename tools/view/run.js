@@ -12,11 +12,13 @@ const TASK_ARRAYS = ['run_task', 'run_status', 'run_flags', 'task_id', 'task_run
     'handle_name', 'handle_bytes', 'xfer_task', 'text'];
 const XFER_ARRAYS = ['xfer_start', 'xfer_dur', 'xfer_src', 'xfer_dst', 'xfer_bytes',
     'xfer_handle', 'xfer_task', 'xfer_kind'];
+const MODE_NAMES = {1: 'read', 2: 'write', 3: 'read, write', 7: 'read, write, any order',
+    8: 'reduce', 16: 'scratch'};
 const STATUS_NAMES = {0: 'ended well', 1: 'failed', 2: 'cancelled',
     3: 'declined, tried elsewhere', 7: 'never ran'};
 const EMPTY_DIR = {unit_ns: 1, makespan_ns: 0, nworkers: 0, tasks: 0, runs: 0, edges: 0, handles: 0,
     lanes: [], kernels: [], nodes: [], causes: [], blames: [], curves: [], infos: [], total: {},
-    blame: {}, bounds: null, arrays: {}};
+    blame: {}, bounds: null, arrays: {}, explained: true};
 const MOST_BAD = 10000;
 const FLAG_NAMES = [[0x08, 'ran inside a waiting task'], [0x10, 'helper of a gang'],
     [0x20, 'became a graph of smaller tasks'], [0x40, 'from a recorded graph']];
@@ -62,6 +64,18 @@ export class Run {
         this.firsts = this.filled.map((l) => l.dir.first);
     }
 
+    // Instead of loadLanes(), when an older run has the same executions.
+    takeLanes(old) {
+        const key = (d) => JSON.stringify([d.unit_ns, d.first_ns, d.makespan_ns, d.runs,
+            d.kernels.map((k) => k.name), d.lanes.map((l) => [l.name, l.first, l.n])]);
+        if (key(this.dir) !== key(old.dir)) return false;
+        for (const k of ['start', 'dur', 'kernel', 'filled', 'firsts', 'shown']) this[k] = old[k];
+        this.lanes = old.lanes.map((l) => ({...l, dir: this.dir.lanes[l.index], gaps: null}));
+        this.filled = this.filled.map((l) => this.lanes[l.index]);
+        for (const name of FIRST_ARRAYS) this.pack.put(name, old.pack.peek(name));
+        return true;
+    }
+
     // Idle gaps of all lanes, coloured by cause.
     async loadGaps() {
         const a = await this.pack.all('gap_start', 'gap_dur', 'gap_cause');
@@ -92,7 +106,10 @@ export class Run {
         for (let i = 0; i < n; i++) order[at[pair(i)]++] = i;
         const node = (i) => (this.dir.nodes[i] || {name: `node ${i}`}).name;
         this.links = pairs.map(([key, first, last]) => {
-            const index = order.subarray(first, last);
+            const index = order.subarray(first, last);  // by request, mostly by start too
+            if (index.some((p, i) => i && a.xfer_start[p] < a.xfer_start[index[i - 1]])) {
+                index.sort((p, q) => a.xfer_start[p] - a.xfer_start[q]);
+            }
             const start = index.map((i) => a.xfer_start[i]);
             const dur = index.map((i) => a.xfer_dur[i]);
             const cls = index.map((i) => a.xfer_kind[i]);
@@ -231,7 +248,7 @@ export class Run {
         for (let i = off[index]; i < end; i++) {
             const m = mode[i];
             out.push({handle: handle[i], name: this.handleName(handle[i]),
-                mode: {1: 'read', 2: 'write', 3: 'read, write'}[m] || `mode ${m}`,
+                mode: MODE_NAMES[m] || `mode ${m}`,
                 bytes: bytes && handle[i] < bytes.length ? bytes[handle[i]] : NaN});
         }
         return out;

@@ -33,8 +33,7 @@ export function rangeStats(run, ns0, ns1) {
     let bytes = 0, moves = 0;
     if (run.xfer) {
         const {xfer_start: s, xfer_dur: d, xfer_bytes: b} = run.xfer;
-        const stop = upperBound(s, t1, 0, s.length);
-        for (let i = 0; i < stop; i++) {
+        for (let i = 0; i < s.length; i++) {
             if (s[i] + d[i] > t0 && s[i] < t1) { bytes += b[i]; moves++; }
         }
     }
