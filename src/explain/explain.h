@@ -91,6 +91,7 @@ struct heddle_explain_work {
     size_t *state_at; /* [lanes + 1] */
     uint32_t *state;  /* indices of states, by lane, then by start */
     bool has_looks;   /* workers note when they look for work */
+    bool has_waits;   /* and when they wait for data or memory */
     int64_t *program; /* submissions of the main program, sorted */
     size_t nprogram;
     uint32_t program_lane; /* the main program runs there, or NONE */

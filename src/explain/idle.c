@@ -22,7 +22,7 @@
 #include "base/assert.h"
 #include "explain/explain.h"
 
-enum { NSUPPLY = HEDDLE_CAUSE_UNKNOWN - HEDDLE_CAUSE_START + 1 };
+enum { NSUPPLY = HEDDLE_CAUSE_UNKNOWN - HEDDLE_CAUSE_START + 1, BLOCK = 32 };
 
 struct idle {
     const struct heddle_explain_work *w;
@@ -37,8 +37,9 @@ struct idle {
     bool is_counting; /* pieces, to choose `group` */
     uint64_t npieces;
     size_t group;            /* steps that may become one piece per cause */
-    int64_t (*sum)[NSUPPLY]; /* of step[i * group] up to the next group */
+    int64_t (*sum)[NSUPPLY]; /* of BLOCK steps each */
     uint32_t lane;           /* of which the time is cut now */
+    size_t hint;             /* where step_at() was */
 };
 
 /* --- output -------------------------------------------------------------------- */
@@ -97,11 +98,19 @@ static unsigned cause_of(unsigned cause, bool is_program)
                : cause;
 }
 
-/* The last step that begins at or before t. */
-static size_t step_at(const struct heddle_explain_supply *s, int64_t t)
+/* The last step that begins at or before t. Questions about one lane come in
+ * order of time, so it is near the last answer. */
+static size_t step_at(struct idle *d, int64_t t)
 {
-    size_t lo = 0, hi = s->n, mid;
+    const struct heddle_explain_supply *s = &d->supply;
+    size_t lo = d->hint, hi, stride = 1, mid;
 
+    if (s->step[lo].t > t)
+        lo = 0;
+    for (hi = lo + 1; hi < s->n && s->step[hi].t <= t; stride *= 2) {
+        lo = hi;
+        hi = s->n - hi > stride ? hi + stride : s->n;
+    }
     while (hi - lo > 1) {
         mid = lo + (hi - lo) / 2;
         if (s->step[mid].t <= t)
@@ -109,6 +118,7 @@ static size_t step_at(const struct heddle_explain_supply *s, int64_t t)
         else
             hi = mid;
     }
+    d->hint = lo;
     return lo;
 }
 
@@ -121,16 +131,21 @@ static int64_t step_end(const struct idle *d, size_t i)
 static void cell_add(struct idle *d, int64_t a, int64_t b, size_t i, size_t j,
                      bool is_program)
 {
-    const struct heddle_explain_supply *s = &d->supply;
+    const struct heddle_explain_step_at *step = d->supply.step;
     int64_t ns[NSUPPLY] = {0};
 
-    if (a == s->step[i].t && j == i + d->group && i % d->group == 0) {
-        memcpy(ns, d->sum[i / d->group], sizeof(ns));
-    } else {
-        for (; i < j; i++)
-            ns[s->step[i].cause - HEDDLE_CAUSE_START] +=
+    while (i < j) {
+        if (i % BLOCK == 0 && j - i >= BLOCK && a <= step[i].t &&
+            step_end(d, i + BLOCK - 1) <= b) {
+            for (unsigned c = 0; c < NSUPPLY; c++)
+                ns[c] += d->sum[i / BLOCK][c];
+            i += BLOCK;
+        } else {
+            ns[step[i].cause - HEDDLE_CAUSE_START] +=
                 heddle_explain_min(b, step_end(d, i)) -
-                heddle_explain_max(a, s->step[i].t);
+                heddle_explain_max(a, step[i].t);
+            i++;
+        }
     }
     for (unsigned c = 0; c < NSUPPLY; c++) {
         gap_add(d, a, a + ns[c], cause_of(HEDDLE_CAUSE_START + c, is_program));
@@ -142,14 +157,14 @@ static void cell_add(struct idle *d, int64_t a, int64_t b, size_t i, size_t j,
 static void look_add(struct idle *d, int64_t a, int64_t b, bool is_program)
 {
     const struct heddle_explain_supply *s = &d->supply;
-    size_t i = step_at(s, a);
+    size_t i = step_at(d, a);
 
     if (d->is_counting) {
-        d->npieces += step_at(s, b - 1) - i + 1;
+        d->npieces += step_at(d, b - 1) - i + 1;
         return;
     }
     while (a < b) {
-        /* Groups are at fixed places, so that their sums can be used. */
+        /* Groups are at fixed places, so that all lanes are cut alike. */
         size_t j = (i / d->group + 1) * d->group;
         int64_t end;
 
@@ -157,7 +172,7 @@ static void look_add(struct idle *d, int64_t a, int64_t b, bool is_program)
             j = s->n;
         end = step_end(d, j - 1);
         if (end > b) {
-            j = step_at(s, b - 1) + 1;
+            j = step_at(d, b - 1) + 1;
             end = b;
         }
         if (d->group == 1)
@@ -338,10 +353,10 @@ static void lane_cut(struct idle *d)
 
 /* --- all lanes ---------------------------------------------------------------------- */
 
-static void group_sums(struct idle *d)
+static void block_sums(struct idle *d)
 {
     for (size_t i = 0; i < d->supply.n; i++)
-        d->sum[i / d->group][d->supply.step[i].cause - HEDDLE_CAUSE_START] +=
+        d->sum[i / BLOCK][d->supply.step[i].cause - HEDDLE_CAUSE_START] +=
             step_end(d, i) - d->supply.step[i].t;
 }
 
@@ -363,17 +378,18 @@ static heddle_status type_cut(struct idle *d, unsigned type)
 
     heddle_explain_supply_run(w, &d->supply, type);
     d->group = 1;
+    d->hint = 0;
     d->npieces = 0;
     d->is_counting = true;
     lanes_of_type(d, type);
     d->is_counting = false;
     if (d->npieces > enough) {
         d->group = (size_t)(d->npieces / enough + 1) * (NSUPPLY + 1);
-        d->sum = heddle_explain_get(&tmp, d->supply.n / d->group + 1,
-                                    sizeof(*d->sum));
+        d->sum =
+            heddle_explain_get(&tmp, d->supply.n / BLOCK + 1, sizeof(*d->sum));
         if (d->sum == NULL)
             return HEDDLE_ENOMEM;
-        group_sums(d);
+        block_sums(d);
     }
     lanes_of_type(d, type);
     heddle_explain_drop(&tmp);

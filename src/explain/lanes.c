@@ -196,9 +196,13 @@ static void states_build(struct heddle_explain_work *w)
     const struct heddle_log_view *v = w->v;
 
     for (size_t i = 0; i < v->nstates; i++) {
+        const unsigned state = v->states[i].state;
+
         w->state_at[v->states[i].lane + 1]++;
-        w->has_looks = w->has_looks || v->states[i].state == HEDDLE_LOG_IDLE ||
-                       v->states[i].state == HEDDLE_LOG_SPIN;
+        if (state == HEDDLE_LOG_IDLE || state == HEDDLE_LOG_SPIN)
+            w->has_looks = true;
+        if (state == HEDDLE_LOG_DATA || state == HEDDLE_LOG_MEMORY)
+            w->has_waits = true;
     }
     for (size_t l = 0; l < v->nlanes; l++)
         w->state_at[l + 1] += w->state_at[l];

@@ -192,7 +192,9 @@ static struct spans spans_begin(const struct heddle_explain_work *w,
 {
     struct spans s = {.p = out, .a = a, .b = b};
 
-    if (w->ready[row] != HEDDLE_LOG_NONE)
+    if (!w->has_waits && w->data.n + w->room.n == 0)
+        s.a = b; /* nothing to find */
+    else if (w->ready[row] != HEDDLE_LOG_NONE)
         s.a = heddle_explain_max(a, w->ready[row]);
     return s;
 }

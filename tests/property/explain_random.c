@@ -484,6 +484,45 @@ TEST(many_workers)
     heddle_log_close(log);
 }
 
+/* The same with tasks everywhere, so that gaps begin and end in the middle of what
+ * is put together. Sums are compared with a lane that is idle all the time. */
+TEST(many_gaps)
+{
+    enum { CORES = 150, TASKS = 3000 };
+    int64_t idle[HEDDLE_NCAUSES] = {0};
+    struct heddle_explain *x;
+    struct heddle_rng g;
+    struct lab b;
+    heddle_log *log;
+
+    heddle_rng_seed(&g, test_seed());
+    lab_begin(&b, HEDDLE_LOG_GRAPH, CORES, 1);
+    for (uint64_t id = 1; id <= TASKS; id++) {
+        const uint64_t t = 7 * id + heddle_rng_below(&g, 6);
+
+        lab_submit(&b, id, 1, 7 * id, 0);
+        /* Lanes 0 to 2 stay idle. */
+        lab_run(&b, 3 + heddle_rng_below32(&g, CORES - 3), id, 1, 0, t,
+                t + heddle_rng_below(&g, 50));
+    }
+    log = lab_end(&b);
+    x = explain_check(log);
+    CHECK(x->ngaps < 200000); /* not 150 lanes x 6000 changes */
+    for (unsigned c = 0; c < HEDDLE_NCAUSES; c++)
+        CHECK_EQ(x->lanes[1].ns[c], x->lanes[2].ns[c]);
+    for (size_t i = 0; i < x->ngaps; i++)
+        if (x->gaps[i].lane == 2)
+            idle[x->gaps[i].cause] += x->gaps[i].end_ns - x->gaps[i].start_ns;
+    for (unsigned c = 0; c < HEDDLE_NCAUSES; c++) {
+        CHECK_EQ(idle[c], x->lanes[2].ns[c]);
+        /* Nobody has more of a cause than who is idle all the time. */
+        for (unsigned l = 3; l < CORES && c >= HEDDLE_CAUSE_START; l++)
+            CHECK(x->lanes[l].ns[c] <= idle[c]);
+    }
+    heddle_explain_destroy(x);
+    heddle_log_close(log);
+}
+
 /* Cut everywhere; some bytes changed. What can be read is explained. */
 TEST(damaged)
 {
@@ -519,6 +558,50 @@ TEST(damaged)
     }
     CHECK(nread > test_scale(1000));
     free(p);
+}
+
+/* A flight recorder has the last records of each lane: ends without beginnings. */
+TEST(flight_recorder)
+{
+    const struct heddle_clock clock = heddle_clock_virtual();
+    const struct heddle_trace_opts o = {.clock = &clock,
+                                        .level = HEDDLE_LOG_GRAPH,
+                                        .nlanes = 4,
+                                        .chunk_bytes = 1024,
+                                        .nchunks = 2};
+    struct lab b = {.ncores = 3};
+    struct heddle_rng g;
+    heddle_log *log = NULL;
+    int fd;
+
+    heddle_rng_seed(&g, test_seed());
+    CHECK_OK(heddle_trace_create(&o, &b.tr));
+    for (uint32_t l = 0; l < 3; l++)
+        heddle_trace_define_lane(b.tr, l, HEDDLE_LOG_WORKER, NULL, -1, 0);
+    for (uint64_t id = 1; id <= 3000; id++) {
+        const uint64_t t = 10 * id + heddle_rng_below(&g, 50);
+        const uint32_t lane = heddle_rng_below32(&g, 2 + (id > 2900));
+
+        lab_submit(&b, id, 1, 10 * id, 0);
+        if (id > 5)
+            lab_dep(&b, id, id - heddle_rng_below(&g, 5));
+        lab_run(&b, lane, id, 1, 0, t, t + 8);
+        lab_state(&b, lane, HEDDLE_LOG_SPIN, t + 9);
+    }
+    snprintf(b.path, sizeof(b.path), "%s/heddle-flight-XXXXXX",
+             getenv("TMPDIR") != NULL ? getenv("TMPDIR") : P_tmpdir);
+    fd = mkstemp(b.path);
+    CHECK(fd >= 0);
+    close(fd);
+    CHECK_OK(heddle_trace_dump(b.tr, b.path, NULL, 0));
+    CHECK_OK(heddle_trace_close(b.tr, NULL, 0));
+    CHECK_OK(heddle_log_open(b.path, NULL, &log));
+    unlink(b.path);
+    CHECK(heddle_log_get_view(log)->is_flight);
+    CHECK(heddle_log_get_view(log)->overwritten > 0);
+    heddle_explain_destroy(explain_check(log));
+    explain_check_curves(log);
+    heddle_log_close(log);
 }
 
 TEST(no_memory)
@@ -564,4 +647,5 @@ TEST(no_memory)
     heddle_log_close(log);
 }
 
-TEST_MAIN(random_logs, many_workers, damaged, no_memory)
+TEST_MAIN(random_logs, many_workers, many_gaps, damaged, flight_recorder,
+          no_memory)

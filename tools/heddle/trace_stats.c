@@ -126,11 +126,26 @@ static const char *cause_remedy(unsigned cause)
     }
 }
 
+/* The share of time that lanes of a kind were in tasks; 0: there are none. */
+static double kind_share(const struct stats *t, uint32_t kind)
+{
+    double sum = 0;
+    uint64_t n = 0;
+
+    for (size_t l = 0; l < t->v->nlanes; l++)
+        if (t->v->lanes[l].kind == kind) {
+            sum += (double)t->x->lanes[l].ns[HEDDLE_CAUSE_WORK];
+            n++;
+        }
+    return n == 0 ? 0 : sum / ((double)n * (double)t->x->makespan_ns);
+}
+
 static void stats_advise(struct stats *t)
 {
     const struct efficiency e = stats_efficiency(t);
     char a[TRACE_CELL], b[TRACE_CELL];
     unsigned worst = HEDDLE_CAUSE_WASTE;
+    double devices;
 
     if (t->x->makespan_ns == 0) {
         advise(t, 0, "No task ran for any time.");
@@ -139,11 +154,20 @@ static void stats_advise(struct stats *t)
     for (unsigned c = worst; c < HEDDLE_NCAUSES; c++)
         if (t->x->total_ns[c] > t->x->total_ns[worst])
             worst = c;
+    devices = kind_share(t, HEDDLE_LOG_DEVICE);
     if (share_of(t, worst) < 0.1)
         advise(t, 0,
                "Workers were in tasks %s of the time: what can be gained is in "
                "the tasks themselves, first in %s.",
                trace_text_percent(a, e.parallel), top_kernel(t, false));
+    else if (devices > 0.8)
+        advise(t, 0,
+               "The devices were in tasks %s of the time and set the pace; the "
+               "workers together lost %s because of %s (%s).",
+               trace_text_percent(a, devices),
+               trace_text_percent(b, share_of(t, worst)),
+               heddle_explain_cause_name(worst),
+               heddle_explain_cause_text(worst));
     else
         advise(t, 0, "Workers lost %s of their time because of %s (%s): %s.",
                trace_text_percent(a, share_of(t, worst)),
