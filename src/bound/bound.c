@@ -161,13 +161,19 @@ static heddle_status run_mixed(struct run *x, const double *area_price)
         HEDDLE_TRY(heddle_bound_mixed(&x->dag, &effort, &x->tmp, &sol, &value));
         x->res->mixed_upper = effort.upper;
         x->res->mixed_gap =
-            effort.upper > 0.0 ? 1.0 - value / effort.upper : 0.0;
+            effort.upper > value ? 1.0 - value / effort.upper : 0.0;
         x->res->mixed_iterations = effort.iterations;
     } else {
         memset(price, 0, sizeof(price));
         value = 0.0;
     }
-    return certify(x, HEDDLE_BOUND_MIXED, &x->dag, &sol, value);
+    HEDDLE_TRY(certify(x, HEDDLE_BOUND_MIXED, &x->dag, &sol, value));
+    /* What it begins with, it may miss by rounding. */
+    for (int k = HEDDLE_BOUND_PATH; k <= HEDDLE_BOUND_AREA; k++)
+        if (is_wanted(x, HEDDLE_BOUND_MIXED) &&
+            x->res->cert[k].value > x->res->cert[HEDDLE_BOUND_MIXED].value)
+            x->res->cert[HEDDLE_BOUND_MIXED] = x->res->cert[k];
+    return HEDDLE_OK;
 }
 
 /* Mixed on the tasks of one window; kept when it beats *value. */

@@ -307,7 +307,7 @@ TEST(many_critical_paths)
            res.mixed_upper, res.mixed_iterations);
     CHECK(res.cert[HEDDLE_BOUND_MIXED].value >
           1.02 * fmax(res.cert[0].value, res.cert[1].value));
-    CHECK(res.mixed_gap < 0.1);
+    CHECK(res.mixed_gap < 0.01);
     heddle_bound_finish(&res);
     sample_fini(&s);
 }

@@ -36,6 +36,7 @@
 #define PATIENCE 40
 #define PROGRESS 0.6
 #define NEAR     1e-9
+#define PART     16 /* of the time, for the method here */
 
 struct path {
     uint32_t *pos, *step; /* step: indices into pred, len - 1 of them */
@@ -385,17 +386,17 @@ static heddle_status start(struct mixed *x, const struct heddle_bound_sol *sol)
     return add_plan(x);
 }
 
-/* Half of the time that is left: the other half is for soft.c. */
-static uint64_t half_time(uint64_t deadline)
+/* A part of the time that is left: the rest is for soft.c. */
+static uint64_t part_time(uint64_t deadline)
 {
     const uint64_t now = heddle_clock_ns();
 
-    return deadline > now ? now + (deadline - now) / 2 : deadline;
+    return deadline > now ? now + (deadline - now) / PART : deadline;
 }
 
 static heddle_status loop(struct mixed *x, struct heddle_bound_effort *effort)
 {
-    const uint64_t end = half_time(effort->deadline);
+    const uint64_t end = part_time(effort->deadline);
     double gap_then = INFINITY;
     uint32_t i = 0;
     bool moved = true;

@@ -207,15 +207,18 @@ static void make_graph(struct maker *m)
 
 static heddle_status make_all(struct maker *m)
 {
-    HEDDLE_TRY(make_makespan(m));
-    HEDDLE_TRY(heddle_lg_lanes(m));
-    HEDDLE_TRY(heddle_lg_tasks(m));
-    HEDDLE_TRY(heddle_lg_kinds(m));
-    HEDDLE_TRY(heddle_lg_edges(m));
-    HEDDLE_TRY(heddle_lg_took(m));
-    HEDDLE_TRY(make_notes(m));
-    HEDDLE_TRY(heddle_lg_types(m));
-    HEDDLE_TRY(heddle_lg_times(m));
+    static heddle_status (*const steps[])(struct maker *) = {
+        make_makespan,   heddle_lg_lanes, heddle_lg_tasks,
+        heddle_lg_kinds, heddle_lg_edges, heddle_lg_took,
+        make_notes,      heddle_lg_types, heddle_lg_times};
+
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        const heddle_status st = steps[i](m);
+
+        heddle_lg_drop(m->scratch);
+        if (st != HEDDLE_OK)
+            return st;
+    }
     make_graph(m);
     return HEDDLE_OK;
 }
@@ -238,13 +241,14 @@ heddle_status heddle_log_graph_create(const heddle_log *log,
                                       struct heddle_log_graph **out)
 {
     const struct heddle_allocator *alloc;
-    struct own own, temp, *keep;
-    struct maker m = {.log = log, .own = &own, .temp = &temp};
+    struct own own, temp, scratch, *keep;
+    struct maker m = {
+        .log = log, .own = &own, .temp = &temp, .scratch = &scratch};
     heddle_status st;
 
     HEDDLE_TRY(check_args(log, opts, out));
     alloc = opts != NULL ? opts->alloc : NULL;
-    own = temp = (struct own){.alloc = alloc};
+    own = temp = scratch = (struct own){.alloc = alloc};
     m.v = heddle_log_get_view(log);
     if (opts != NULL)
         m.o = *opts;

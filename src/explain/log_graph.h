@@ -42,8 +42,9 @@ struct maker {
     const heddle_log *log;
     const struct heddle_log_view *v;
     struct heddle_log_graph_opts o;
-    struct own *own;  /* what the graph keeps */
-    struct own *temp; /* what goes when it is made */
+    struct own *own;     /* what the graph keeps */
+    struct own *temp;    /* what goes when it is made */
+    struct own *scratch; /* what goes when a step of it is made */
     struct heddle_log_graph *g;
 
     /* tasks */

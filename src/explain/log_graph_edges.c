@@ -31,8 +31,8 @@ static heddle_status edge_room(struct maker *m)
     if (m->nedges >= UINT32_MAX - 1)
         return heddle_lg_fail(&m->o, HEDDLE_EOVERFLOW,
                               "the log has too many dependencies");
-    from = heddle_lg_get(m->temp, cap, sizeof(*from));
-    to = heddle_lg_get(m->temp, cap, sizeof(*to));
+    from = heddle_lg_get(m->scratch, cap, sizeof(*from));
+    to = heddle_lg_get(m->scratch, cap, sizeof(*to));
     if (from == NULL || to == NULL)
         return HEDDLE_ENOMEM;
     if (m->nedges > 0) {
@@ -141,8 +141,8 @@ struct lists {
 static heddle_status lists_grow(struct maker *m, struct lists *l, size_t from)
 {
     if (m->cap > l->cap) {
-        uint32_t *in = heddle_lg_get(m->temp, m->cap, sizeof(*in));
-        uint32_t *out = heddle_lg_get(m->temp, m->cap, sizeof(*out));
+        uint32_t *in = heddle_lg_get(m->scratch, m->cap, sizeof(*in));
+        uint32_t *out = heddle_lg_get(m->scratch, m->cap, sizeof(*out));
 
         if (in == NULL || out == NULL)
             return HEDDLE_ENOMEM;
@@ -208,8 +208,8 @@ static heddle_status children_edges(struct maker *m)
 {
     struct lists l = {0};
 
-    l.in = heddle_lg_get(m->temp, m->n, sizeof(*l.in));
-    l.out = heddle_lg_get(m->temp, m->n, sizeof(*l.out));
+    l.in = heddle_lg_get(m->scratch, m->n, sizeof(*l.in));
+    l.out = heddle_lg_get(m->scratch, m->n, sizeof(*l.out));
     if (l.in == NULL || l.out == NULL)
         return HEDDLE_ENOMEM;
     HEDDLE_TRY(lists_grow(m, &l, 0));
@@ -288,9 +288,9 @@ heddle_status heddle_lg_edges(struct maker *m)
     if (m->v->naccesses >= UINT32_MAX - 1)
         return heddle_lg_fail(&m->o, HEDDLE_EOVERFLOW,
                               "the log has too many accesses");
-    e.past = heddle_lg_get(m->temp, m->v->nhandles, sizeof(*e.past));
-    e.link = heddle_lg_get(m->temp, m->v->naccesses + 1, sizeof(*e.link));
-    e.seen = heddle_lg_get(m->temp, m->n, sizeof(*e.seen));
+    e.past = heddle_lg_get(m->scratch, m->v->nhandles, sizeof(*e.past));
+    e.link = heddle_lg_get(m->scratch, m->v->naccesses + 1, sizeof(*e.link));
+    e.seen = heddle_lg_get(m->scratch, m->n, sizeof(*e.seen));
     if (e.past == NULL || e.link == NULL || e.seen == NULL)
         return HEDDLE_ENOMEM;
     for (uint32_t i = 0; i < m->n; i++) {

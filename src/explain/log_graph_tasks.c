@@ -82,7 +82,7 @@ static void lanes_devices(struct maker *m)
 heddle_status heddle_lg_lanes(struct maker *m)
 {
     const struct heddle_log_view *v = m->v;
-    bool *ran = heddle_lg_get(m->temp, v->nlanes, sizeof(*ran));
+    bool *ran = heddle_lg_get(m->scratch, v->nlanes, sizeof(*ran));
     bool is_described = false;
 
     m->types = heddle_lg_get(m->temp, v->nlanes + 1, sizeof(*m->types));
@@ -209,7 +209,7 @@ heddle_status heddle_lg_tasks(struct maker *m)
                               "the log has too many tasks");
     HEDDLE_TRY(find_executions(m));
     HEDDLE_TRY(get_arrays(m));
-    p = heddle_lg_get(m->temp, m->n, sizeof(*p));
+    p = heddle_lg_get(m->scratch, m->n, sizeof(*p));
     if (p == NULL)
         return HEDDLE_ENOMEM;
     while ((slot = heddle_map_next(&m->task_of, &it)) != NULL) {
@@ -290,7 +290,7 @@ heddle_status heddle_lg_kinds(struct maker *m)
     struct heddle_log_graph_kind *all;
 
     heddle_map_init(&of, m->own->alloc);
-    all = heddle_lg_get(m->temp, m->n, sizeof(*all));
+    all = heddle_lg_get(m->scratch, m->n, sizeof(*all));
     if (all == NULL)
         st = HEDDLE_ENOMEM;
     for (uint32_t i = 0; i < m->n && st == HEDDLE_OK; i++) {

@@ -153,8 +153,8 @@ static int cmp_double(const void *a, const void *b)
 static heddle_status read_seen(struct maker *m, bool is_median, double *seen)
 {
     const size_t cells = (size_t)m->nkinds * m->ntypes;
-    size_t *first = heddle_lg_get(m->temp, cells + 2, sizeof(*first));
-    double *took = heddle_lg_get(m->temp, m->n, sizeof(*took));
+    size_t *first = heddle_lg_get(m->scratch, cells + 2, sizeof(*first));
+    double *took = heddle_lg_get(m->scratch, m->n, sizeof(*took));
 
     if (first == NULL || took == NULL)
         return HEDDLE_ENOMEM;
@@ -363,7 +363,7 @@ heddle_status heddle_lg_times(struct maker *m)
         !heddle_mul(&seen_cells, m->nkinds, m->ntypes))
         return HEDDLE_ENOMEM;
     time = heddle_lg_get(m->own, cells, sizeof(*time));
-    seen = heddle_lg_get(m->temp, seen_cells, sizeof(*seen));
+    seen = heddle_lg_get(m->scratch, seen_cells, sizeof(*seen));
     if (time == NULL || seen == NULL)
         return HEDDLE_ENOMEM;
     HEDDLE_TRY(read_seen(m, is_median, seen));

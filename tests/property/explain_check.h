@@ -13,6 +13,7 @@
 
 #include "heddle/explain.h"
 #include "heddle/trace.h"
+#include "log_graph_check.h"
 #include "tests/test.h"
 
 /* INT64_MAX when it does not fit: then the totals say so too. */
@@ -222,6 +223,7 @@ static inline struct heddle_explain *explain_check(const heddle_log *log)
               x->wait[i] == HEDDLE_CAUSE_OVERHEAD ||
               x->wait[i] == HEDDLE_CAUSE_UNKNOWN);
     heddle_log_summary_destroy(log, s);
+    log_graph_check(log);
     return x;
 }
 

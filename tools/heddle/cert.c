@@ -156,11 +156,11 @@ static heddle_status next_line(struct reader *r)
 /* The line as words: `key` first, then `n` more. */
 static heddle_status split(struct reader *r, const char *key, unsigned n)
 {
-    char *s;
+    char *s, *rest;
 
     r->nwords = 0;
-    for (s = strtok(r->line, " "); s != NULL && r->nwords < WORDS;
-         s = strtok(NULL, " "))
+    for (s = strtok_r(r->line, " ", &rest); s != NULL && r->nwords < WORDS;
+         s = strtok_r(NULL, " ", &rest))
         r->word[r->nwords++] = s;
     if (r->nwords != n + 1 || s != NULL || strcmp(r->word[0], key) != 0)
         return bad(r, "a line '%s' with %u numbers or words should be here",
@@ -199,26 +199,26 @@ static heddle_status read_prices(struct reader *r, struct cert_file *f,
 {
     double *price = calloc(f->ntypes + 1, sizeof(*price));
     heddle_status st = next_line(r);
-    char *s;
+    char *s, *rest;
 
     c->price = price;
     if (price == NULL)
         return HEDDLE_ENOMEM;
     if (st != HEDDLE_OK)
         return st;
-    s = strtok(r->line, " ");
+    s = strtok_r(r->line, " ", &rest);
     if (s == NULL || strcmp(s, "price") != 0)
         return bad(r, "a line 'price' should be here");
     c->ntypes = (uint32_t)f->ntypes;
     for (uint32_t i = 0; i < c->ntypes; i++) {
-        s = strtok(NULL, " ");
+        s = strtok_r(NULL, " ", &rest);
         if (s == NULL)
             return bad(r, "there are fewer prices than types of workers");
         st = read_double(r, s, &price[i]);
         if (st != HEDDLE_OK)
             return st;
     }
-    if (strtok(NULL, " ") != NULL)
+    if (strtok_r(NULL, " ", &rest) != NULL)
         return bad(r, "there are more prices than types of workers");
     return HEDDLE_OK;
 }

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 
-enum { LINE_TASKS = 4000000, CELL = 32 };
+enum { LINE_TASKS = 4000000, MANY_TASKS = 100000, CELL = 32 };
 #define LINE_NS UINT64_C(3000000000)
 
 heddle_status run_bound_graph(struct run_bound *b, const heddle_log *log,
@@ -46,16 +46,20 @@ heddle_status run_bound_graph(struct run_bound *b, const heddle_log *log,
 
 heddle_status run_bound_solve(struct run_bound *b, uint64_t time_ns)
 {
-    const struct heddle_bound_limits limits = {.size = sizeof(limits),
-                                               .time_ns = time_ns,
-                                               .error = b->why,
-                                               .error_bytes = sizeof(b->why)};
+    struct heddle_bound_limits limits = {.size = sizeof(limits),
+                                         .time_ns = time_ns,
+                                         .error = b->why,
+                                         .error_bytes = sizeof(b->why)};
     heddle_status st;
 
+    if (b->g->graph.ntasks > MANY_TASKS)
+        limits.gap = 0.004; /* the last tenths would take most of the time */
     b->r.size = sizeof(b->r);
     st = heddle_bound_all(&b->g->graph, &limits, &b->r);
-    if (st != HEDDLE_OK)
+    if (st != HEDDLE_OK) {
+        b->r.size = 0; /* there is none */
         return st;
+    }
     b->best_s = b->r.best * 1e-9;
     b->solve_s = (double)b->r.time_ns * 1e-9;
     b->efficiency = b->makespan_s > 0 ? b->best_s / b->makespan_s : 0;

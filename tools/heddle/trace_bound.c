@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cert.h"
+#include "heddle/explain.h"
 #include "run_bound.h"
 #include "trace_cmd.h"
 
@@ -30,32 +31,59 @@ static const char *const texts[HEDDLE_BOUND_KINDS] = {
 
 /* --- where the rest of the time went -------------------------------------- */
 
-/* Shares of the workers' time, workers x makespan. They say what workers did
- * while they did not work, not how much shorter the run gets without it. */
-struct lost {
-    double idle, overhead, other; /* other: failed, repeated, helping a gang */
+/*
+ * The chain of blame is the makespan in steps, each with what the run stood for.
+ * What is not the execution of a task could go, in the best case; what is, only
+ * by other places or another order. So the gain is split: first to the causes
+ * that are no work, in proportion where they are more than it, the rest to place
+ * and order.
+ */
+struct gain {
+    double part[HEDDLE_NBLAMES]; /* of the makespan; EXEC: place and order */
+    double idle[HEDDLE_NCAUSES]; /* of workers x makespan */
 };
 
-static heddle_status lost_read(const struct run_bound *b, const heddle_log *log,
-                               struct lost *out)
+static heddle_status gain_read(const struct run_bound *b, const heddle_log *log,
+                               struct gain *out)
 {
-    struct heddle_log_summary *s = NULL;
-    double whole, work = 0;
-    heddle_status st = heddle_log_summary_create(log, &s);
+    struct heddle_explain *x = NULL;
+    heddle_status st = heddle_explain_create(log, NULL, &x);
+    double other = 0, left = b->gap;
 
-    if (st != HEDDLE_OK)
+    *out = (struct gain){{0}, {0}};
+    if (st != HEDDLE_OK || x->makespan_ns <= 0) {
+        heddle_explain_destroy(x);
         return st;
-    *out = (struct lost){0};
-    whole = (double)s->nworkers * (double)s->makespan_ns;
-    for (uint32_t i = 0; i < b->g->graph.ntasks; i++)
-        work += b->g->took_ns[i];
-    if (whole > 0) {
-        out->idle = (double)s->idle_ns / whole;
-        out->overhead = (double)s->overhead_ns / whole;
-        out->other = ((double)s->busy_ns - work) / whole;
     }
-    heddle_log_summary_destroy(log, s);
+    for (int i = 0; i < HEDDLE_NBLAMES; i++) {
+        out->part[i] = (double)x->blame_ns[i] / (double)x->makespan_ns;
+        other += i != HEDDLE_BLAME_EXEC ? out->part[i] : 0;
+    }
+    for (int i = 0; i < HEDDLE_NBLAMES; i++) {
+        if (i == HEDDLE_BLAME_EXEC)
+            continue;
+        if (other > b->gap)
+            out->part[i] *= b->gap / other;
+        left -= out->part[i];
+    }
+    out->part[HEDDLE_BLAME_EXEC] = left > 0 ? left : 0;
+    for (int i = 0; i < HEDDLE_NCAUSES && x->nworkers > 0; i++)
+        out->idle[i] = (double)x->total_ns[i] /
+                       ((double)x->makespan_ns * (double)x->nworkers);
+    heddle_explain_destroy(x);
     return HEDDLE_OK;
+}
+
+static const char *part_text(int blame)
+{
+    switch (blame) {
+    case HEDDLE_BLAME_EXEC: return "place and order of tasks";
+    case HEDDLE_BLAME_TRANSFER: return "data on their way";
+    case HEDDLE_BLAME_QUEUE: return "tasks behind others of their worker";
+    case HEDDLE_BLAME_SUBMIT: return "tasks not submitted yet";
+    case HEDDLE_BLAME_OVERHEAD: return "the runtime: waking, scheduling";
+    }
+    return "?";
 }
 
 /* --- text ----------------------------------------------------------------- */
@@ -70,9 +98,10 @@ static void print_types(FILE *f, const struct heddle_log_graph *g)
 }
 
 static void print_rest(FILE *f, const struct run_bound *b,
-                       const struct lost *lost)
+                       const struct gain *gain)
 {
     char s[TRACE_CELL];
+    bool is_first = true;
 
     if (b->g->graph.ntasks == 0) {
         fputs("No task ended well: there is nothing to bound.\n", f);
@@ -94,16 +123,25 @@ static void print_rest(FILE *f, const struct run_bound *b,
     }
     fprintf(f,
             "This run is at %.1f %% of the best possible on this machine; at "
-            "most %.1f %% to gain.\n",
-            100 * b->efficiency, 100 * b->gap);
-    fprintf(f,
-            "Of the workers' time, %.1f %% was idle, %.1f %% in the runtime, "
-            "%.1f %% in executions that do not count.\n",
-            100 * lost->idle, 100 * lost->overhead, 100 * lost->other);
+            "most %.1f %% to gain%s\n",
+            100 * b->efficiency, 100 * b->gap,
+            b->gap >= 0.0005 ? ", of which" : ".");
+    for (int i = 0; i < HEDDLE_NBLAMES; i++)
+        if (gain->part[i] >= 0.0005)
+            fprintf(f, "  %5.1f %%  %s\n", 100 * gain->part[i], part_text(i));
+    fputs("The workers' time was", f);
+    for (int i = 0; i < HEDDLE_NCAUSES; i++) {
+        if (gain->idle[i] < 0.0005)
+            continue;
+        fprintf(f, "%s %.1f %% %s", is_first ? "" : ",", 100 * gain->idle[i],
+                heddle_explain_cause_name((unsigned)i));
+        is_first = false;
+    }
+    fputs(".\n", f);
 }
 
 static void print_text(struct cli *c, const struct run_bound *b,
-                       const struct lost *lost, const char *log,
+                       const struct gain *gain, const char *log,
                        const struct bound_args *a)
 {
     char s[TRACE_CELL];
@@ -126,7 +164,7 @@ static void print_text(struct cli *c, const struct run_bound *b,
             trace_text_ns(s, (int64_t)b->r.best),
             heddle_bound_kind_name(b->r.best_kind), 100 * b->r.mixed_gap,
             b->solve_s);
-    print_rest(c->out, b, lost);
+    print_rest(c->out, b, gain);
     for (size_t i = 0; i < b->g->nnotes; i++) {
         fputs("note         ", c->out);
         trace_put_name(c->out, b->g->notes[i], 0);
@@ -161,7 +199,7 @@ static void json_graph(struct heddle_json *j, const struct heddle_log_graph *g)
 }
 
 static heddle_status print_json(struct cli *c, const struct run_bound *b,
-                                const struct lost *lost, const char *log,
+                                const struct gain *gain, const char *log,
                                 const struct bound_args *a)
 {
     struct heddle_json j;
@@ -186,9 +224,15 @@ static heddle_status print_json(struct cli *c, const struct run_bound *b,
     heddle_json_key_double(&j, "gain", b->gap);
     heddle_json_key_double(&j, "gap", b->r.mixed_gap);
     heddle_json_key_double(&j, "mixed_upper", b->r.mixed_upper * 1e-9);
-    heddle_json_key_double(&j, "idle", lost->idle);
-    heddle_json_key_double(&j, "overhead", lost->overhead);
-    heddle_json_key_double(&j, "other", lost->other);
+    heddle_json_key(&j, "gain_by");
+    heddle_json_object(&j);
+    for (int i = 0; i < HEDDLE_NBLAMES; i++)
+        heddle_json_key_double(&j,
+                               i == HEDDLE_BLAME_EXEC
+                                   ? "order"
+                                   : heddle_explain_blame_name((unsigned)i),
+                               gain->part[i]);
+    heddle_json_end(&j);
     heddle_json_key_double(&j, "seconds", b->read_s + b->solve_s);
     heddle_json_key_str(&j, "certificate", a->file);
     json_graph(&j, b->g);
@@ -224,13 +268,13 @@ static int bound_print(struct cli *c, const struct run_bound *b,
                        const heddle_log *log, const char *path,
                        const struct bound_args *a)
 {
-    struct lost lost;
-    heddle_status st = lost_read(b, log, &lost);
+    struct gain gain;
+    heddle_status st = gain_read(b, log, &gain);
 
     if (st == HEDDLE_OK && c->json)
-        st = print_json(c, b, &lost, path, a);
+        st = print_json(c, b, &gain, path, a);
     else if (st == HEDDLE_OK)
-        print_text(c, b, &lost, path, a);
+        print_text(c, b, &gain, path, a);
     return trace_end(c, st);
 }
 
@@ -265,7 +309,7 @@ static int bound_log(struct cli *c, const heddle_log *log, const char *path,
 
 static int bound_run(struct cli *c, int argc, char **argv)
 {
-    struct bound_args a = {.time_ns = UINT64_C(10000000000)};
+    struct bound_args a = {.time_ns = UINT64_C(25000000000)};
     struct cli_args args = {.max = 1};
     const struct cli_opt opts[] = {
         {.name = "--durations", .kind = CLI_STRING, .out = &a.durations},
@@ -305,7 +349,7 @@ const struct heddle_cmd heddle_trace_verb_bound = {
         "  --machine FILE  another machine: its workers, and times that the "
         "log\n"
         "                  does not have\n"
-        "  --time T        the most time to compute, as 2s (default 10s)\n"
+        "  --time T        the most time to compute, as 2s (default 25s)\n"
         "  -o CERT         where the proof goes (default LOG.cert)\n"
         "  --json          one JSON object, times in seconds\n",
     .run = bound_run,
