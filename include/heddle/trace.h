@@ -92,6 +92,9 @@ enum heddle_log_attr_key {
     HEDDLE_LOG_ATTR_ITERATION = 4,
     HEDDLE_LOG_ATTR_TAG = 5,
     HEDDLE_LOG_ATTR_DEADLINE = 6, /* CLOCK_MONOTONIC nanoseconds */
+    /* Nanoseconds, on the device that ran it; also in
+     * heddle_log_task.predicted_ns, where else it is that of its submission. */
+    HEDDLE_LOG_ATTR_PREDICTED = 7,
 };
 
 /* heddle_log_event.kind; docs/formats/log.md says what the fields mean. */
@@ -220,6 +223,15 @@ struct heddle_log_node {
     const char *name;
 };
 
+/* A way from one memory to another. Nodes are indices in nodes[]. */
+struct heddle_log_link {
+    uint32_t from;
+    uint32_t to;
+    double bytes_per_s; /* > 0 */
+    double latency_ns;  /* >= 0 */
+    const char *name;
+};
+
 /* Facts about the run: "program", "scheduler", "host"... */
 struct heddle_log_info {
     const char *key;
@@ -271,6 +283,9 @@ struct heddle_log_view {
     uint16_t version;     /* major << 8 | minor */
     uint8_t is_flight;    /* dumped by the flight recorder */
     uint8_t is_partial;   /* heddle_log_get_partial() says why */
+
+    const struct heddle_log_link *links; /* since version 1.1 */
+    size_t nlinks;
 };
 
 struct heddle_log_opts {
@@ -384,7 +399,8 @@ enum heddle_log_export_flag {
 /*
  * Writes the log to `path` in another format ("-" is not special).
  *
- * HEDDLE_EINVAL  an argument is NULL
+ * HEDDLE_EINVAL  an argument is NULL, or the path has the extension of one of
+ *                the other files of the format
  * HEDDLE_ENOENT  no such format
  * HEDDLE_EIO     the file cannot be written; what was written is removed
  * HEDDLE_ENOMEM  no memory
@@ -396,6 +412,9 @@ heddle_log_export(const heddle_log *log, const char *format, const char *path,
 struct heddle_log_format {
     const char *name; /* "chrome" */
     const char *help; /* one line */
+    /* Other files it writes beside a plain one: the same name with one of these
+     * extensions instead. NULL at the end, or instead of the list. */
+    const char *const *parts;
 };
 
 /* Format number i, or NULL when there are no more. */

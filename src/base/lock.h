@@ -11,14 +11,15 @@
 #include <stdbool.h>
 
 enum heddle_rank {
-    HEDDLE_RANK_CTX = 10,    /* start, stop and configuration of a context */
-    HEDDLE_RANK_SUBMIT = 20, /* order of submissions */
-    HEDDLE_RANK_DATA = 30,   /* handles and their access chains */
-    HEDDLE_RANK_MEM = 35,    /* where copies of data are */
-    HEDDLE_RANK_SCHED = 40,  /* everything inside a scheduling policy */
-    HEDDLE_RANK_PERF = 50,   /* performance models */
-    HEDDLE_RANK_TRACE = 60,  /* event log */
-    HEDDLE_RANK_LEAF = 90,   /* nothing is taken under these */
+    HEDDLE_RANK_CTX = 10,     /* start, stop and configuration of a context */
+    HEDDLE_RANK_SUBMIT = 20,  /* order of submissions */
+    HEDDLE_RANK_DATA = 30,    /* handles and their access chains */
+    HEDDLE_RANK_MEM = 35,     /* where copies of data are */
+    HEDDLE_RANK_SCHED = 40,   /* everything inside a scheduling policy */
+    HEDDLE_RANK_PERF = 50,    /* performance models */
+    HEDDLE_RANK_TRACE = 60,   /* event log: a lane */
+    HEDDLE_RANK_LOGFILE = 65, /* event log: its file */
+    HEDDLE_RANK_LEAF = 90,    /* nothing is taken under these */
 };
 
 struct heddle_mutex {

@@ -314,11 +314,9 @@ static heddle_status submit_check(heddle_ctx *ctx, const struct submission *s,
     return HEDDLE_OK;
 }
 
-/* At level 1 and above the log has the graph. */
-static HEDDLE_NOINLINE void submit_trace(heddle_ctx *ctx, struct submission *s,
-                                         struct heddle_cell *c,
-                                         const struct heddle_access *acc,
-                                         unsigned nops, uint32_t m)
+void heddle_submit_trace(heddle_ctx *ctx, struct submission *s,
+                         struct heddle_cell *c, const struct heddle_access *acc,
+                         unsigned nops, uint32_t m)
 {
     struct heddle_trace_lane *l = s->sub->lane;
     const heddle_ref *cand = s->sub->slab.cand;
@@ -329,7 +327,9 @@ static HEDDLE_NOINLINE void submit_trace(heddle_ctx *ctx, struct submission *s,
                                 ? heddle_slow_predict(ctx, c)
                                 : 0;
 
-    heddle_trace_submit(l, c->id, s->kinfo->id, c->prio, heddle_ctx_ticks(ctx),
+    heddle_trace_submit(l, c->id, s->kinfo->id, c->prio,
+                        ctx->dev == NULL ? heddle_ticks()
+                                         : heddle_ctx_ticks(ctx),
                         predicted, s->scope == NULL ? 0 : s->scope->parent_id);
     for (unsigned i = 0; i < nops; i++)
         heddle_trace_access(l, c->id, acc[i].unit->id, (uint8_t)acc[i].mode,
@@ -432,7 +432,7 @@ heddle_status heddle_submit_one(heddle_ctx *ctx, struct submission *s)
         submit_hold_scratch(acc, nops);
     heddle_deps_update(s->domain, acc, n, heddle_cell_ref(c));
     if (HEDDLE_UNLIKELY(heddle_trace_is_on(s->sub->lane, HEDDLE_TRACE_SUBMIT)))
-        submit_trace(ctx, s, c, acc, n, m);
+        heddle_submit_trace(ctx, s, c, acc, n, m);
     if (ctx->pool.has_aux && s->acc != NULL) /* a launch: the engine's own */
         heddle_pool_chunk(&ctx->pool, c->self)->aux[c->self % HEDDLE_CHUNK] = 0;
     if (HEDDLE_UNLIKELY(ctx->dev != NULL))

@@ -248,6 +248,7 @@ struct worker {
     struct heddle_thread thread;
     bool has_thread;
     bool is_spinning;
+    uint8_t shown;   /* the state in its lane, while it spins */
     bool was_woken;  /* and has found no task since */
     bool has_pushed; /* since somebody looked: its own queue is not empty */
 
@@ -286,6 +287,7 @@ struct heddle_ctx {
     bool is_window_hard;
     struct heddle_clock clock;
     struct heddle_trace *trace;
+    struct heddle_trace_lane *memory_lane; /* reg.lock is held */
     heddle_perf *perf;
     struct heddle_topo *topo;
     unsigned *steal_order;
@@ -500,6 +502,10 @@ static inline void heddle_ready(heddle_ctx *ctx, struct heddle_sched_task *t,
     else
         ctx->sched->push(ctx->sched_self, t, pusher);
 }
+/* What an idle core waits for: data, memory, or nothing known (SPIN). */
+enum heddle_log_state_kind heddle_dev_idle_state(const heddle_ctx *ctx);
+/* What the fastest device is expected to take, in ns; 0: unknown. */
+float heddle_dev_predict(heddle_ctx *ctx, struct heddle_cell *c);
 /* Is there anything that a core may run? Only asked when there are devices. */
 bool heddle_dev_wants_cores(const heddle_ctx *ctx);
 /* Tasks were given to the scheduler: a core that sleeps may look for them. */
@@ -623,6 +629,11 @@ struct submission {
     struct heddle_sched_task *ready;
 };
 
+/* At level 1 and above the log has the graph: the task, its accesses and the m
+ * candidates in its slab. */
+void heddle_submit_trace(heddle_ctx *ctx, struct submission *s,
+                         struct heddle_cell *c, const struct heddle_access *acc,
+                         unsigned nops, uint32_t m);
 /* The submitter is the caller's: the lock is held, or it is the worker's. */
 heddle_status heddle_submit_one(heddle_ctx *ctx, struct submission *s);
 /* A further cell for the seldom used part; NULL: no memory. */

@@ -6,10 +6,13 @@
  *            half-built context is destroyed by the same function.
  * Threads    create and destroy run alone; the rest from any thread.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/dev.h"
+#include "heddle/version.h"
 
 enum {
     MAX_WORKERS = 4096,
@@ -65,6 +68,59 @@ static heddle_status ctx_refuse(const struct heddle_ctx_opts *o,
     return st;
 }
 
+/* Memory that the runtime allocated for data on the host. reg.lock is held. */
+static void ctx_memory_changed(void *owner, const heddle_handle *root,
+                               bool is_less)
+{
+    heddle_ctx *ctx = owner;
+
+    if (!heddle_trace_is_on(ctx->memory_lane, HEDDLE_TRACE_DATA))
+        return;
+    heddle_trace_event(
+        ctx->memory_lane, HEDDLE_TRACE_DATA,
+        is_less ? HEDDLE_LOG_MEM_FREE : HEDDLE_LOG_MEM_ALLOC,
+        &(struct heddle_trace_event){.t = heddle_ctx_ticks(ctx),
+                                     .x = heddle_load_rlx(&ctx->reg.used),
+                                     .c = root->id});
+}
+
+/* From now on, or (NULL) not any more: the log ends. */
+static void ctx_watch_memory(heddle_ctx *ctx,
+                             void (*changed)(void *owner,
+                                             const heddle_handle *root,
+                                             bool is_less))
+{
+    heddle_mutex_lock(&ctx->reg.lock);
+    ctx->reg.changed = changed;
+    heddle_mutex_unlock(&ctx->reg.lock);
+}
+
+/* What a reader of the log may want to know about the run. */
+static void ctx_define(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
+{
+    struct heddle_trace *tr = ctx->trace;
+    const bool is_virtual = heddle_dev_is_virtual(ctx);
+    char text[128] = "";
+
+    heddle_trace_define_info(tr, "heddle", heddle_version());
+    heddle_trace_define_info(tr, "program", program_invocation_short_name);
+    if (gethostname(text, sizeof(text) - 1) == 0)
+        heddle_trace_define_info(tr, "host", text);
+    heddle_trace_define_info(tr, "time", is_virtual ? "virtual" : "real");
+    if (is_virtual)
+        heddle_trace_define_info(tr, "machine", o->machine);
+    heddle_trace_define_info(tr, "scheduler", ctx->sched->name);
+    heddle_trace_define_info(tr, "cpu", ctx->topo->model);
+    snprintf(text, sizeof(text), "%u",
+             ctx->dev != NULL ? ctx->dev->nsched : ctx->nworkers);
+    heddle_trace_define_info(tr, "workers", text);
+    if (ctx->dev != NULL)
+        return; /* the rest: heddle_dev_log_define() */
+    snprintf(text, sizeof(text), "%u cpu %s", ctx->nworkers, ctx->device);
+    heddle_trace_define_info(tr, "class cpu", text);
+    heddle_trace_define_node(tr, 0, HEDDLE_MEM_HOST, "host", ctx->reg.budget);
+}
+
 static heddle_status ctx_start_trace(heddle_ctx *ctx,
                                      const struct heddle_ctx_opts *o)
 {
@@ -73,7 +129,8 @@ static heddle_status ctx_start_trace(heddle_ctx *ctx,
         .alloc = &ctx->alloc,
         .clock = &ctx->clock,
         .level = o->log == HEDDLE_OFF ? HEDDLE_LOG_OFF : o->log_level,
-        .nlanes = ctx->nworkers + 3 + (ctx->dev != NULL ? ctx->dev->nsched : 0),
+        .nlanes = ctx->nworkers + 4 +
+                  (ctx->dev != NULL ? heddle_dev_log_lanes(ctx->dev) : 0),
         .path = o->log_path,
         .why = why,
         .why_bytes = sizeof(why),
@@ -82,8 +139,12 @@ static heddle_status ctx_start_trace(heddle_ctx *ctx,
 
     if (st != HEDDLE_OK)
         return ctx_refuse(o, st, why);
-    heddle_trace_define_info(ctx->trace, "scheduler", ctx->sched->name);
-    heddle_trace_define_info(ctx->trace, "cpu", ctx->topo->model);
+    ctx_define(ctx, o);
+    ctx->memory_lane = heddle_trace_get_lane(ctx->trace, ctx->nworkers + 3);
+    heddle_trace_define_lane(ctx->trace, ctx->nworkers + 3, HEDDLE_LOG_OTHER,
+                             "memory", -1, 0);
+    if (ctx->dev == NULL || ctx->dev->disk_node < 0) /* else mem says so */
+        ctx_watch_memory(ctx, ctx_memory_changed);
     return HEDDLE_OK;
 }
 
@@ -119,6 +180,7 @@ static void ctx_init_submitter(heddle_ctx *ctx, struct submitter *s, int pusher,
 static heddle_status ctx_init_workers(heddle_ctx *ctx, const int *cpu)
 {
     const unsigned n = ctx->nworkers;
+    const bool is_virtual = heddle_dev_is_virtual(ctx);
 
     for (unsigned i = 0; i < ctx->nall; i++) {
         struct worker *w = &ctx->worker[i];
@@ -133,12 +195,15 @@ static heddle_status ctx_init_workers(heddle_ctx *ctx, const int *cpu)
         w->lane = heddle_trace_get_lane(ctx->trace, lane);
         ctx_init_submitter(ctx, &w->sub, w->pusher, i, lane);
         HEDDLE_TRY(heddle_returns_init(&w->returns, &ctx->pool, n + 3));
-        if (is_slot)
+        if (is_slot && is_virtual) /* its workers have lanes of their own */
+            snprintf(name, sizeof(name), "program");
+        else if (is_slot)
             snprintf(name, sizeof(name), "worker %u", i);
         else
             snprintf(name, sizeof(name), i == n ? "outside" : "driver");
         heddle_trace_define_lane(ctx->trace, lane,
-                                 is_slot ? HEDDLE_LOG_WORKER : HEDDLE_LOG_OTHER,
+                                 is_slot && !is_virtual ? HEDDLE_LOG_WORKER
+                                                        : HEDDLE_LOG_OTHER,
                                  name, w->cpu, 0);
     }
     ctx->foreign = &ctx->worker[n];
@@ -480,6 +545,7 @@ static void ctx_free(heddle_ctx *ctx)
 
     if (ctx->worker != NULL)
         ctx_stop(ctx);
+    ctx_watch_memory(ctx, NULL); /* a context that was never whole */
     heddle_objects_orphan(ctx);
     heddle_grants_drop(ctx);
     ctx_bury(ctx);
@@ -541,6 +607,7 @@ heddle_status heddle_ctx_destroy(heddle_ctx *ctx)
         heddle_thread_yield();
     st = ctx_take_failure(ctx);
     ctx_stop(ctx);
+    ctx_watch_memory(ctx, NULL);
     log = heddle_trace_close(ctx->trace, NULL, 0);
     ctx->trace = NULL;
     ctx_free(ctx);

@@ -458,36 +458,14 @@ static heddle_status dev_start_workers(struct heddle_devs *d)
                 (struct dev_worker){.id = cls->first + i,
                                     .cls = c,
                                     .stream = i,
+                                    .shown = UINT8_MAX, /* nothing yet */
                                     .lane = heddle_trace_get_lane(
-                                        ctx->trace, ctx->nworkers + 3 + n)};
+                                        ctx->trace, heddle_dev_lane(ctx, n))};
             n++;
         }
     }
     d->nworkers = n;
     return HEDDLE_OK;
-}
-
-static void dev_define(struct heddle_devs *d)
-{
-    heddle_ctx *ctx = d->ctx;
-    char name[48];
-
-    for (unsigned i = 0; i < d->nnodes; i++)
-        heddle_trace_define_node(
-            ctx->trace, i, (uint32_t)d->node[i].kind, d->node_name[i],
-            d->node[i].budget == HEDDLE_MEM_NO_LIMIT ? 0 : d->node[i].budget);
-    for (unsigned i = 0; i < d->nworkers; i++) {
-        const struct dev_class *c = &d->cls[d->worker[i].cls];
-
-        if (c->nworkers == 1)
-            snprintf(name, sizeof(name), "%s", c->name);
-        else
-            snprintf(name, sizeof(name), "%s.%u", c->name, d->worker[i].stream);
-        heddle_trace_define_lane(ctx->trace, ctx->nworkers + 3 + i,
-                                 c->kind == HEDDLE_DEV_CPU ? HEDDLE_LOG_WORKER
-                                                           : HEDDLE_LOG_DEVICE,
-                                 name, -1, c->node);
-    }
 }
 
 static double dev_link_ns(void *user, unsigned from, unsigned to,
@@ -510,58 +488,35 @@ static void dev_lose_node(struct heddle_devs *d, unsigned node)
 }
 
 /* A transfer ended: the log, and the model of the link. */
-static void dev_moved(void *user, const heddle_handle *unit, unsigned from,
-                      unsigned to, uint64_t bytes, enum heddle_mem_reason why,
-                      const struct heddle_op *op, heddle_status st)
+static void dev_moved(void *user, const struct heddle_mem_move *m,
+                      heddle_status st)
 {
-    static const enum heddle_log_event_kind kind[] = {
-        [HEDDLE_MEM_FETCH] = HEDDLE_LOG_FETCH,
-        [HEDDLE_MEM_PREFETCH] = HEDDLE_LOG_PREFETCH,
-        [HEDDLE_MEM_WRITEBACK] = HEDDLE_LOG_WRITEBACK,
-        [HEDDLE_MEM_EVICT] = HEDDLE_LOG_EVICT};
     struct heddle_devs *d = user;
-    heddle_ctx *ctx = d->ctx;
-    const uint64_t ns = op->end_ns - op->begin_ns;
+    struct heddle_perf_link *link = d->link[m->from][m->to];
+    const uint64_t ns = m->op->end_ns - m->op->begin_ns;
 
     if (heddle_load_acq(&d->is_stopped) != 0)
         return;
     if (st == HEDDLE_EDEV)
-        dev_lose_node(d, from != 0 ? from : to);
-    if (st != HEDDLE_OK || op->end_ns == 0)
+        dev_lose_node(d, m->from != 0 ? m->from : m->to);
+    if (st != HEDDLE_OK)
         return;
-    if (!d->is_virtual && d->link[from][to] != NULL && ns > 0 && !op->is_rough)
-        heddle_perf_link_record(d->link[from][to], bytes, (double)ns);
-    if (heddle_trace_is_on(ctx->driver->lane, HEDDLE_TRACE_DATA)) {
-        const uint64_t end =
-            heddle_clock_to_ticks(&ctx->dev->clock, op->end_ns);
-        const struct heddle_trace_event e = {
-            .t = end,
-            .task = unit->id,
-            .x = bytes,
-            .y = end - heddle_clock_to_ticks(&ctx->dev->clock, op->begin_ns),
-            .c = from << 16 | to,
-        };
-
-        heddle_trace_event(ctx->driver->lane, HEDDLE_TRACE_DATA, kind[why], &e);
-    }
+    if (!d->is_virtual && link != NULL && m->op->end_ns != 0 && ns > 0 &&
+        !m->op->is_rough)
+        heddle_perf_link_record(link, m->bytes, (double)ns);
+    heddle_dev_log_moved(d, m);
 }
 
-static void dev_used(void *user, unsigned node, int64_t delta, uint64_t used)
+static void dev_used(void *user, unsigned node, int64_t delta, uint64_t used,
+                     uint32_t unit, uint64_t task)
 {
-    struct heddle_devs *d = user;
-    heddle_ctx *ctx = d->ctx;
-    const struct heddle_trace_event e = {
-        .t = heddle_ctx_ticks(ctx),
-        .task = used,
-        .x = (uint64_t)(delta < 0 ? -delta : delta),
-        .c = node};
+    heddle_dev_log_used(user, node, delta < 0, used, unit, task);
+}
 
-    if (node != 0 &&
-        heddle_load_acq(&d->is_stopped) ==
-            0) /* those are the driver's; the host's come from any thread */
-        heddle_trace_event(
-            ctx->driver->lane, HEDDLE_TRACE_DATA,
-            delta < 0 ? HEDDLE_LOG_MEM_FREE : HEDDLE_LOG_MEM_ALLOC, &e);
+static void dev_admitted(void *user, struct heddle_mem_req *req)
+{
+    (void)user;
+    heddle_dev_log_wait(dev_task_of(req), DEV_WAIT_DATA);
 }
 
 static void dev_lost_unit(void *user, heddle_handle *unit, unsigned node)
@@ -633,7 +588,9 @@ heddle_status heddle_dev_start(heddle_ctx *ctx)
         .host = {.user = d,
                  .link_ns = dev_link_ns,
                  .moved = dev_moved,
+                 .now_ns = heddle_dev_now_ns,
                  .used = dev_used,
+                 .admitted = dev_admitted,
                  .lost = dev_lost_unit,
                  .order = dev_order,
                  .kick = heddle_dev_kick,
@@ -647,8 +604,9 @@ heddle_status heddle_dev_start(heddle_ctx *ctx)
     HEDDLE_TRY(dev_start_workers(d));
     heddle_cost_init(d);
     heddle_region_init(d);
-    dev_define(d);
     dev_start_links(d);
+    heddle_dev_log_define(d);
+    heddle_dev_log_links(d);
     HEDDLE_TRY(heddle_mem_create(&o, &d->mem));
     ctx->reg.forget = dev_forget;
     return HEDDLE_OK;

@@ -15,6 +15,7 @@
  *   dev_host.c   tasks on cores and hidden tasks: their data come home first
  *   dev_loop.c   the driver thread; virtual time
  *   dev_cost.c   what the runtime itself costs, in virtual time
+ *   dev_log.c    what the log has about them
  *
  * Threads. One thread at a time is the *driver*: it alone calls drivers and the
  * mover's half of mem, and owns ctx->driver, the pipelines and `running`. It is a
@@ -38,6 +39,7 @@ enum {
     DEV_AHEAD_NS = 250000, /* of work that a worker has at most, then */
     DEV_UNKNOWN_NS = 100000, /* what a task of unknown length counts there */
     DEV_LOOKS = 4,      /* steps that launch, between looks at the devices */
+    AHEAD_LOOKS = 16,   /* launched tasks that one of these looks at */
     DEV_SPARE_FROM = 4, /* cores from which on the driver thread has its own */
     AHEAD_PREDS = 8,
     DEV_NOTES = 16, /* for the scheduler, at most, before it gets them */
@@ -71,7 +73,14 @@ struct dev_worker {
     struct dev_task *queue, *queue_last; /* ready to be launched */
     uint64_t awake_ns; /* a core: until when it looks for work; 0: it sleeps */
     struct heddle_trace_lane *lane;
+    /* Of the tasks that will use its stream: those that wait for room, for data,
+     * for the runtime (virtual time), and those that were launched. */
+    uint32_t nroom, ndata, nlate, nlaunched;
+    uint8_t shown; /* the state in its lane; UINT8_MAX: none, it runs a task */
 };
+
+/* What a task waits for before its launch, for the log. */
+enum dev_wait { DEV_WAIT_NONE, DEV_WAIT_ROOM, DEV_WAIT_DATA, DEV_WAIT_LATE };
 
 /* A task somewhere else than on a core, or one whose data were away. */
 struct dev_task {
@@ -108,6 +117,7 @@ struct dev_task {
     bool has_heir;      /* a successor is on its stream */
     bool is_held;       /* its end waits for its predecessors' */
     bool was_ahead;     /* when it began */
+    enum dev_wait wait; /* of those who have it: see dev_log.c */
     int16_t at[HEDDLE_KERNEL_OPERANDS]; /* operand -> req.op, or -1 - private */
     struct heddle_mem_req req;
     struct exec_slow s;
@@ -154,6 +164,7 @@ struct ahead {
     unsigned nspare;
     /* the driver's */
     struct dev_task *flying, *flying_last;          /* launched, oldest first */
+    struct dev_task *look;                          /* of these, at next */
     struct dev_task *freed;                         /* held no more */
     struct heddle_sched_task *direct, *direct_last; /* to begin at once */
 };
@@ -277,6 +288,8 @@ struct heddle_devs {
     _Atomic uint32_t nnotes;
 
     _Atomic uint32_t is_stopped; /* the log is closed */
+    _Atomic uint32_t core_room,
+        core_data; /* tasks of cores that wait for such */
     struct heddle_thread thread;
     bool has_thread;
 
@@ -414,8 +427,8 @@ bool heddle_ahead_pop(struct heddle_devs *d, struct heddle_sched_task *t,
 /* The scheduler does not have it any more: true: it was ahead, and is pushed when
  * it is ready. */
 bool heddle_ahead_aside(struct heddle_devs *d, struct heddle_sched_task *t);
-/* Driver. Finds what may go ahead. */
-bool heddle_ahead_step(struct heddle_devs *d);
+/* Driver. Finds what may go ahead; a busy one not all at once. */
+bool heddle_ahead_step(struct heddle_devs *d, bool is_busy);
 /* Driver. Begins what needs no scheduler. */
 bool heddle_ahead_begin_direct(struct heddle_devs *d);
 /* The task begins on a device; do its predecessors still run; the worker whose stream it shall use; makes that wait for its predecessors. */
@@ -462,6 +475,41 @@ uint64_t heddle_cost_delay(struct dev_task *dt);
 void heddle_cost_idle(struct heddle_devs *d, struct dev_worker *dw);
 /* The program's thread learns what has ended. */
 void heddle_cost_catch_up(struct worker *w);
+
+/* --- dev_log.c ----------------------------------------------------------------- */
+
+/* The lane of a worker of a device. */
+static inline uint32_t heddle_dev_lane(const heddle_ctx *ctx, unsigned worker)
+{
+    return ctx->nworkers + 4 + worker; /* after those of ctx.c */
+}
+/* How many lanes it needs: nworkers, which is not known at first. */
+uint32_t heddle_dev_log_lanes(const struct heddle_devs *d);
+void heddle_dev_log_define(struct heddle_devs *d);
+/* What is known about links now. */
+void heddle_dev_log_links(struct heddle_devs *d);
+/* A transfer went well. */
+void heddle_dev_log_moved(struct heddle_devs *d,
+                          const struct heddle_mem_move *move);
+/* Bytes in use of a node afterwards. Any thread, the lock of mem is held. */
+void heddle_dev_log_used(struct heddle_devs *d, unsigned node, bool is_less,
+                         uint64_t used, uint32_t unit, uint64_t task);
+/* What the task waits for from now on. */
+void heddle_dev_log_wait(struct dev_task *dt, enum dev_wait wait);
+/* No task runs on its stream: what it waits for, if that has changed. */
+void heddle_dev_log_free(struct heddle_devs *d, struct dev_worker *dw,
+                         bool is_submitting);
+/* The state of a lane, after everything that can be done now. */
+static inline void heddle_dev_log_show(struct heddle_devs *d,
+                                       struct dev_worker *dw,
+                                       bool is_submitting)
+{
+    if (dw->nlaunched != 0)
+        dw->shown = UINT8_MAX; /* its tasks say so */
+    else
+        heddle_dev_log_free(d, dw, is_submitting);
+}
+void heddle_dev_log_task(struct dev_task *dt, heddle_status st);
 
 /* --- dev_loop.c ---------------------------------------------------------------- */
 

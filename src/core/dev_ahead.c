@@ -383,6 +383,8 @@ void heddle_ahead_landed(struct dev_task *dt)
     if (!dt->is_flying)
         return;
     dt->is_flying = false;
+    if (a->look == dt)
+        a->look = dt->fly_next;
     if (dt->fly_prev != NULL)
         dt->fly_prev->fly_next = dt->fly_next;
     else
@@ -393,14 +395,20 @@ void heddle_ahead_landed(struct dev_task *dt)
         a->flying_last = dt->fly_prev;
 }
 
-bool heddle_ahead_step(struct heddle_devs *d)
+bool heddle_ahead_step(struct heddle_devs *d, bool is_busy)
 {
     struct ahead *a = &d->ahead;
     struct dev_ahead *r, *next;
+    struct dev_task *dt = is_busy && a->look != NULL ? a->look : a->flying;
     bool did = false;
 
-    for (struct dev_task *dt = a->flying; dt != NULL; dt = dt->fly_next)
+    /* Their cells are the submitters' too, and so a miss each: a driver that has
+     * launches to do looks at some of them at a time. */
+    for (unsigned n = 0; dt != NULL && (n < AHEAD_LOOKS || !is_busy); n++) {
         did = ahead_take(d, dt) || did;
+        dt = dt->fly_next;
+    }
+    a->look = dt;
     heddle_spin_lock(&a->lock);
     for (r = a->waiting; r != NULL; r = next) {
         next = r->next;
@@ -411,8 +419,7 @@ bool heddle_ahead_step(struct heddle_devs *d)
     }
     heddle_spin_unlock(&a->lock);
     while (a->freed != NULL) {
-        struct dev_task *dt = a->freed;
-
+        dt = a->freed;
         a->freed = dt->next;
         heddle_dev_unhold(dt);
         did = true;

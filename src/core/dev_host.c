@@ -190,6 +190,7 @@ static void host_ready(struct heddle_mem_req *req, heddle_status st)
     struct dev_task *dt = dev_task_of(req);
     heddle_ctx *ctx = dt->ctx;
 
+    heddle_dev_log_wait(dt, DEV_WAIT_NONE);
     dt->is_settled = st != HEDDLE_OK;
     heddle_store_rel(&dt->status, (int)st);
     heddle_dev_supply(ctx->dev, dt->t);
@@ -208,6 +209,7 @@ static struct dev_task *host_request(struct worker *w,
     dt->t = t;
     dt->x = *x;
     dt->popper = w->popper;
+    dt->req.task = x->id;
     heddle_store_rlx(&dt->status, (int)HEDDLE_OK); /* not shared yet */
     dt->is_settled = false;
     dt->req.ready = host_ready;
@@ -290,7 +292,12 @@ bool heddle_dev_supply_host(struct worker *w, struct heddle_sched_task *t,
         if (st == HEDDLE_OK) {
             /* A parent may hold what its children wait for: memory.md. */
             dt->req.is_forced = x->cell == NULL || x->cell->scope != NULL;
-            return heddle_mem_begin(w->ctx->dev->mem, &dt->req);
+            dt->req.is_watched = true;
+            heddle_dev_log_wait(dt, DEV_WAIT_ROOM);
+            if (!heddle_mem_begin(w->ctx->dev->mem, &dt->req))
+                return false;
+            heddle_dev_log_wait(dt, DEV_WAIT_NONE);
+            return true;
         }
         if (dt != NULL)
             dt->is_settled = true;

@@ -92,8 +92,10 @@ static bool dev_fill_workers(struct heddle_devs *d)
     for (unsigned i = 0; i < d->nworkers; i++) {
         struct dev_worker *dw = &d->worker[i];
 
-        if (d->cost.is_submitting && i == d->cost.master)
+        if (d->cost.is_submitting && i == d->cost.master) {
+            heddle_dev_log_show(d, dw, true);
             continue;
+        }
         while (heddle_dev_has_room(d, dw) &&
                heddle_load_rlx(&d->cls[dw->cls].is_lost) == 0) {
             struct heddle_sched_task *t =
@@ -107,6 +109,7 @@ static bool dev_fill_workers(struct heddle_devs *d)
             (void)heddle_ahead_begin_direct(d);
             did = true;
         }
+        heddle_dev_log_show(d, dw, false);
     }
     return did;
 }
@@ -127,7 +130,7 @@ static bool dev_progress(struct heddle_devs *d)
  * of the time it has enough to do. */
 static bool dev_do_real(struct heddle_devs *d)
 {
-    bool did = heddle_mem_pump(d->mem);
+    bool did = heddle_mem_pump(d->mem), is_busy;
 
     if (HEDDLE_UNLIKELY(heddle_load_acq(&d->has_strays) != 0))
         heddle_dev_find_strays(d);
@@ -135,8 +138,9 @@ static bool dev_do_real(struct heddle_devs *d)
     did = dev_fill_workers(d) || did;
     if (did && ++d->nsteps % DEV_LOOKS != 0)
         return true;
+    is_busy = did;
     did = dev_progress(d) || did;
-    return heddle_ahead_step(d) || did;
+    return heddle_ahead_step(d, is_busy) || did;
 }
 
 static bool dev_step_real(struct heddle_devs *d)
@@ -242,6 +246,7 @@ void heddle_dev_stop(heddle_ctx *ctx)
     heddle_dev_kick(d);
     if (heddle_thread_join(&d->thread) == HEDDLE_OK)
         d->has_thread = false;
+    heddle_dev_log_links(d); /* measured meanwhile */
     heddle_store_rel(&d->is_stopped, 1u);
 }
 

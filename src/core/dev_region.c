@@ -490,6 +490,7 @@ static void region_done(struct heddle_op *op, heddle_status st)
     struct graph_run *r = rr->run;
     struct heddle_sched_task *next;
 
+    dt->on->nlaunched--;
     rr->made->is_busy = false;
     if (heddle_load_rlx(&d->cls[dt->worker->cls].is_lost) != 0)
         st = HEDDLE_EDEV;
@@ -535,10 +536,12 @@ static void region_ready(struct heddle_mem_req *req, heddle_status st)
     if (st == HEDDLE_OK) {
         dt->op = (struct heddle_op){.done = region_done};
         rr->made->is_busy = true;
+        dt->on->nlaunched++;
         st = c->drv->replay(c->dev, rr->made->graph, dt->on->stream, &dt->op);
+        if (st == HEDDLE_OK)
+            return;
+        dt->on->nlaunched--;
     }
-    if (st == HEDDLE_OK)
-        return;
     if (rr->made != NULL)
         rr->made->is_busy = false;
     /* First, so that it sees whose only copy goes. */

@@ -69,7 +69,9 @@ struct dev_task *heddle_dev_task_new(struct worker *w)
     dt->req.op = dt->req.local;
     dt->req.is_forced = dt->req.is_last = dt->req.keeps = false;
     dt->req.stays = false;
-    dt->req.user = 0;
+    dt->req.user = dt->req.task = 0;
+    dt->req.is_watched = false;
+    dt->wait = DEV_WAIT_NONE;
     dt->s.dev = NULL;
     dt->s.gang = NULL;
     dt->s.message[0] = '\0';
@@ -198,29 +200,6 @@ static void dev_leave(struct heddle_devs *d, struct dev_task *dt, double ns)
     heddle_store_rel(&d->ntasks, heddle_load_rlx(&d->ntasks) - 1);
 }
 
-static void dev_trace(struct dev_task *dt, heddle_status st)
-{
-    heddle_ctx *ctx = dt->ctx;
-    struct heddle_trace_lane *lane = dt->on->lane;
-    enum heddle_log_status log = HEDDLE_LOG_FAILED;
-    uint64_t begin = dt->op.begin_ns, end = dt->op.end_ns;
-
-    if (!heddle_trace_is_on(lane, HEDDLE_TRACE_TASK))
-        return;
-    if (end == 0)
-        begin = end = heddle_dev_now_ns(ctx->dev);
-    if (st == HEDDLE_OK)
-        log = HEDDLE_LOG_OK;
-    else if (st == HEDDLE_ECANCELED)
-        log = HEDDLE_LOG_CANCELLED;
-    heddle_trace_task(
-        lane, dt->x.id, dt->x.kinfo->id, (uint8_t)dt->variant,
-        (uint8_t)((unsigned)log |
-                  (dt->x.node != NULL ? HEDDLE_LOG_REPLAYED : 0u)),
-        heddle_clock_to_ticks(&ctx->dev->clock, begin),
-        heddle_clock_to_ticks(&ctx->dev->clock, end), 0);
-}
-
 static void dev_partials(struct dev_task *dt)
 {
     for (unsigned i = 0; i < dt->x.nops && i < HEDDLE_KERNEL_OPERANDS; i++)
@@ -256,7 +235,7 @@ static void dev_finish(struct dev_task *dt, heddle_status st)
     }
     if (heddle_ahead_hold(dt, st))
         return;
-    dev_trace(dt, st);
+    heddle_dev_log_task(dt, st);
     dev_leave(ctx->dev, dt,
               st == HEDDLE_OK && dt->op.end_ns > dt->op.begin_ns
                   ? (double)(dt->op.end_ns - dt->op.begin_ns)
@@ -553,6 +532,7 @@ static void launch_done(struct heddle_op *op, heddle_status st)
     struct dev_worker *dw = dt->worker;
     bool has_partials = false;
 
+    dt->on->nlaunched--;
     dw->nrunning -= d->is_virtual;
     if (d->is_virtual)
         heddle_cost_idle(d, dw);
@@ -663,6 +643,7 @@ static void launch_now(struct dev_task *dt)
     if (st == HEDDLE_OK)
         st = heddle_ahead_order(dt);
     launch_prefetch(d, dt);
+    dt->on->nlaunched++;
     if (st == HEDDLE_OK && dt->worker->nblocked > 0)
         st = launch_beside(d, &l, &dt->op);
     else if (st == HEDDLE_OK)
@@ -674,6 +655,7 @@ static void launch_now(struct dev_task *dt)
     if (st != HEDDLE_OK) {
         const char *why = c->drv->error != NULL ? c->drv->error(c->dev) : "";
 
+        dt->on->nlaunched--;
         if (dt->s.message[0] == '\0' && why != NULL)
             snprintf(dt->s.message, sizeof(dt->s.message), "%s", why);
         dt->worker->nrunning -= d->is_virtual;
@@ -710,6 +692,7 @@ static void dev_enqueue(struct dev_task *dt)
 static void launch_late(struct heddle_op *op, heddle_status st)
 {
     (void)st;
+    heddle_dev_log_wait((struct dev_task *)(void *)op, DEV_WAIT_NONE);
     dev_enqueue((struct dev_task *)(void *)op);
 }
 
@@ -727,6 +710,7 @@ static void dev_launch(struct dev_task *dt)
         dev_enqueue(dt);
         return;
     }
+    heddle_dev_log_wait(dt, DEV_WAIT_LATE);
     dt->op = (struct heddle_op){.done = launch_late};
     heddle_sim_after(d->sim, (double)ns, &dt->op);
 }
@@ -794,6 +778,7 @@ static void dev_ready(struct heddle_mem_req *req, heddle_status st)
     struct dev_task *dt = dev_task_of(req);
     bool has_partials = false;
 
+    heddle_dev_log_wait(dt, DEV_WAIT_NONE);
     if (st != HEDDLE_OK) {
         dt->req.nops = dt->req.nprivate = 0; /* nothing is held */
         dt->is_settled = true;
@@ -814,6 +799,13 @@ static void dev_ready(struct heddle_mem_req *req, heddle_status st)
         raw_start(dt, false);
     else
         dev_launch(dt);
+}
+
+static void dev_ask(struct dev_task *dt)
+{
+    heddle_dev_log_wait(dt, DEV_WAIT_ROOM);
+    if (heddle_mem_begin(dt->ctx->dev->mem, &dt->req))
+        dev_ready(&dt->req, HEDDLE_OK);
 }
 
 /* Shared operands go into the request; private ones, on a device, too. */
@@ -952,6 +944,8 @@ void heddle_dev_begin(struct heddle_devs *d, struct dev_worker *dw,
     }
     t->link[1] = (struct heddle_sched_task *)(void *)dt;
     dt->req.stays = dt->x.node != NULL;
+    dt->req.task = dt->x.id;
+    dt->req.is_watched = true;
     heddle_ahead_begin(dt);
     dt->on = heddle_ahead_stream(dt);
     dev_clear(dt);
@@ -975,6 +969,6 @@ void heddle_dev_begin(struct heddle_devs *d, struct dev_worker *dw,
         dev_finish(dt, st);
     else if (dt->req.nops == 0 && dt->req.nprivate == 0)
         dev_launch(dt); /* it needs nothing there */
-    else if (heddle_mem_begin(d->mem, &dt->req))
-        dev_ready(&dt->req, HEDDLE_OK);
+    else
+        dev_ask(dt);
 }

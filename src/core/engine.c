@@ -50,8 +50,8 @@ void heddle_engine_push_foreign(heddle_ctx *ctx, struct heddle_sched_task *t)
 
 /* Counts down what waits for a task that has ended; of those that are ready one
  * is returned to be run next, the oldest, and the others are pushed. */
-static inline struct heddle_sched_task *engine_release(struct worker *w,
-                                                       uint32_t node)
+static inline struct heddle_sched_task *
+engine_release(struct worker *w, uint32_t node, uint64_t now)
 {
     heddle_ctx *ctx = w->ctx;
     struct heddle_sched_task *keep = NULL;
@@ -68,7 +68,8 @@ static inline struct heddle_sched_task *engine_release(struct worker *w,
             heddle_sub_acqrel(&c->ndeps, 1) == 1) {
             if (HEDDLE_UNLIKELY(
                     heddle_trace_is_on(w->lane, HEDDLE_TRACE_READY)))
-                heddle_trace_ready(w->lane, c->id, heddle_ctx_ticks(ctx));
+                heddle_trace_ready(w->lane, c->id,
+                                   now != 0 ? now : heddle_ctx_ticks(ctx));
             if (keep != NULL) {
                 heddle_ready(ctx, keep, w->pusher);
                 has_pushed = true;
@@ -80,14 +81,15 @@ static inline struct heddle_sched_task *engine_release(struct worker *w,
     return heddle_engine_hand_on(w, keep, has_pushed);
 }
 
-struct heddle_sched_task *heddle_engine_end(struct worker *w,
-                                            struct heddle_cell *c)
+/* `now`: ticks, if they were read for the log; or 0. */
+static inline struct heddle_sched_task *
+engine_end(struct worker *w, struct heddle_cell *c, uint64_t now)
 {
     /* Closes the list of waiters. Release: what the task wrote, for submitters
      * that see the end; acquire: the waiting cells that submitters linked. */
     const uint64_t succ =
         heddle_xchg_acqrel(&c->succ, (uint64_t)c->gen << 32 | HEDDLE_ENDED);
-    struct heddle_sched_task *next = engine_release(w, (uint32_t)succ);
+    struct heddle_sched_task *next = engine_release(w, (uint32_t)succ, now);
     struct heddle_scope *scope = c->scope;
     const bool is_counted = (c->flags & TASK_LOOSE) == 0;
 
@@ -99,6 +101,12 @@ struct heddle_sched_task *heddle_engine_end(struct worker *w,
         return next;
     }
     return heddle_scope_child_end(w, scope, next);
+}
+
+struct heddle_sched_task *heddle_engine_end(struct worker *w,
+                                            struct heddle_cell *c)
+{
+    return engine_end(w, c, 0);
 }
 
 void heddle_cell_exec(struct worker *w, struct heddle_cell *c,
@@ -133,6 +141,7 @@ static inline struct heddle_sched_task *engine_run_cell(struct worker *w,
 {
     heddle_ctx *ctx = w->ctx;
     const uint64_t start = engine_start(w);
+    uint64_t now = 0;
     struct heddle_exec x;
     heddle_status st;
 
@@ -151,13 +160,12 @@ static inline struct heddle_sched_task *engine_run_cell(struct worker *w,
     if (HEDDLE_UNLIKELY(st != HEDDLE_OK || x.scope != NULL))
         return heddle_slow_after(&x, st, start);
     if (HEDDLE_LIKELY(heddle_trace_is_on(w->lane, HEDDLE_TRACE_TASK))) {
-        const uint64_t now = heddle_ticks();
-
+        now = heddle_ticks();
         heddle_trace_task(w->lane, c->id, c->kinfo->id, 0, HEDDLE_LOG_OK, start,
                           now, 0);
         w->last = now;
     }
-    return heddle_engine_end(w, c);
+    return engine_end(w, c, now);
 }
 
 void heddle_engine_run(struct worker *w, struct heddle_sched_task *t)
@@ -208,8 +216,22 @@ static void engine_spin_begin(struct worker *w)
     heddle_returns_flush(&w->returns);
     heddle_add_acqrel(&ctx->park.nspinning, 1u);
     heddle_ctx_signal(ctx); /* perhaps this was the last task */
-    if (heddle_trace_is_on(w->lane, HEDDLE_TRACE_STATE))
-        heddle_trace_state(w->lane, HEDDLE_LOG_SPIN, heddle_ticks(), 0);
+    w->shown = HEDDLE_LOG_IDLE;
+}
+
+/* What it looks for, or waits for, when that has changed. */
+static void engine_show(struct worker *w)
+{
+    enum heddle_log_state_kind state = HEDDLE_LOG_SPIN;
+
+    if (!heddle_trace_is_on(w->lane, HEDDLE_TRACE_STATE))
+        return;
+    if (w->ctx->dev != NULL)
+        state = heddle_dev_idle_state(w->ctx);
+    if (w->shown == (uint8_t)state)
+        return;
+    w->shown = (uint8_t)state;
+    heddle_trace_state(w->lane, state, heddle_ticks(), 0);
 }
 
 /* `found`: because there is a task. The last spinner then calls another, for
@@ -249,6 +271,7 @@ static struct heddle_sched_task *engine_spin(struct worker *w, uint64_t *since)
     struct heddle_sched_task *t;
 
     engine_spin_begin(w);
+    engine_show(w);
     if (*since == 0)
         *since = now;
     for (unsigned i = 0; i < 8; i++) {
@@ -260,6 +283,15 @@ static struct heddle_sched_task *engine_spin(struct worker *w, uint64_t *since)
             return NULL;
     }
     return NULL;
+}
+
+/* DATA or MEMORY: tasks of the cores wait for that. */
+static uint32_t engine_sleeps_for(const heddle_ctx *ctx)
+{
+    const enum heddle_log_state_kind s =
+        ctx->dev == NULL ? HEDDLE_LOG_SPIN : heddle_dev_idle_state(ctx);
+
+    return s == HEDDLE_LOG_SPIN ? 0 : (uint32_t)s;
 }
 
 /* Goes to sleep unless a task, a gang or the condition turns up. */
@@ -280,12 +312,14 @@ static struct heddle_sched_task *engine_park(struct worker *w, stop_fn stop,
     }
     counter_add(&w->parks, 1);
     if (heddle_trace_is_on(w->lane, HEDDLE_TRACE_BLOCK))
-        heddle_trace_state(w->lane, HEDDLE_LOG_SLEEP, heddle_ticks(), 0);
+        heddle_trace_state(w->lane, HEDDLE_LOG_SLEEP, heddle_ticks(),
+                           engine_sleeps_for(ctx));
     heddle_park_commit(&ctx->park, w->id, timeout_ns);
     if (heddle_trace_is_on(w->lane, HEDDLE_TRACE_BLOCK))
         heddle_trace_state(w->lane, HEDDLE_LOG_WAKE, heddle_ticks(), 0);
     w->was_woken = true;
     engine_spin_begin(w); /* if it finds work, it calls the next */
+    engine_show(w);
     return NULL;
 }
 

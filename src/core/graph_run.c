@@ -27,6 +27,32 @@ static struct graph_run *node_run_of(struct heddle_node *n)
                                         offsetof(struct graph_run, node));
 }
 
+/* At level 1 and above the log has the graph: the nodes are children of the launch.
+ */
+static HEDDLE_NOINLINE void run_trace(struct worker *w,
+                                      const struct graph_run *r)
+{
+    const heddle_graph *g = r->graph;
+    const uint64_t now = heddle_ctx_ticks(w->ctx);
+
+    for (size_t i = 0; i < g->ntasks; i++) {
+        const struct graph_task *t = &g->task[i];
+        const uint64_t id = r->first_id + i;
+
+        heddle_trace_submit(w->lane, id, t->kinfo->id, g->cold[i].prio, now, 0,
+                            r->scope->parent_id);
+        for (uint32_t k = 0; k < (t->info & GRAPH_NOPS); k++)
+            heddle_trace_access(w->lane, id, r->op[t->op + k]->id,
+                                (uint8_t)g->rec[t->op + k].mode, (uint16_t)k);
+        for (uint32_t k = 0; k < t->nsucc; k++)
+            heddle_trace_dep(w->lane, r->first_id + r->succ[t->succ + k], id);
+        if (g->cold[i].name != NULL)
+            heddle_trace_attr(
+                w->lane, id, HEDDLE_LOG_ATTR_NAME,
+                heddle_trace_define_string(w->ctx->trace, g->cold[i].name));
+    }
+}
+
 struct heddle_sched_task *heddle_run_nodes(struct worker *w,
                                            struct graph_run *r)
 {
@@ -34,6 +60,8 @@ struct heddle_sched_task *heddle_run_nodes(struct worker *w,
     heddle_ctx *ctx = w->ctx;
     struct heddle_sched_task *keep = NULL;
 
+    if (HEDDLE_UNLIKELY(heddle_trace_is_on(w->lane, HEDDLE_TRACE_SUBMIT)))
+        run_trace(w, r);
     heddle_store_rlx(&r->left, g->nsinks); /* published by the pushes */
     for (size_t i = 0; i < g->ntasks && ctx->dev != NULL; i++)
         heddle_dev_announce(ctx, &r->node[i].sched);
@@ -73,11 +101,16 @@ struct heddle_sched_task *heddle_run_end(struct worker *w, struct graph_run *r)
     }
     if (!goes_on)
         return heddle_scope_child_end(w, scope, NULL);
+    /* Other tasks than before; relaxed: ids only have to differ. */
+    r->first_id = heddle_add_rlx(&w->ctx->next_id, (uint64_t)r->graph->ntasks);
     return heddle_engine_hand_on(w, heddle_run_start(w, r), true);
 }
 
-static inline struct heddle_sched_task *
-node_release(struct worker *w, struct graph_run *r, const struct graph_task *t)
+/* `now`: ticks, if they were read for the log; or 0. */
+static inline struct heddle_sched_task *node_release(struct worker *w,
+                                                     struct graph_run *r,
+                                                     const struct graph_task *t,
+                                                     uint64_t now)
 {
     heddle_ctx *ctx = w->ctx;
     const uint32_t *succ = &r->succ[t->succ];
@@ -99,6 +132,9 @@ node_release(struct worker *w, struct graph_run *r, const struct graph_task *t)
         n = &r->node[succ[i]];
         HEDDLE_PREFETCH(n);
         HEDDLE_PREFETCH(&r->task[succ[i]]);
+        if (HEDDLE_UNLIKELY(heddle_trace_is_on(w->lane, HEDDLE_TRACE_READY)))
+            heddle_trace_ready(w->lane, r->first_id + succ[i],
+                               now != 0 ? now : heddle_ctx_ticks(ctx));
         if (keep != NULL) {
             heddle_ready(ctx, keep, w->pusher);
             has_pushed = true;
@@ -147,7 +183,7 @@ heddle_node_end(struct worker *w, struct heddle_node *n, heddle_status st)
         if (st != HEDDLE_OK)
             (void)heddle_cas_acqrel(&r->scope->status, &none, (int)st);
     }
-    return node_release(w, r, t);
+    return node_release(w, r, t, 0);
 }
 
 struct heddle_sched_task *heddle_node_leave(struct heddle_exec *x,
@@ -236,8 +272,12 @@ struct heddle_sched_task *heddle_node_run(struct worker *w,
     struct heddle_node *n = (struct heddle_node *)(void *)task;
     struct graph_run *r = node_run_of(n);
     const struct graph_task *t = &r->task[n->index];
-    const uint64_t start = w->last;
+    const uint64_t start =
+        HEDDLE_UNLIKELY(heddle_trace_is_on(w->lane, HEDDLE_TRACE_READY))
+            ? heddle_ticks() /* as engine_start() */
+            : w->last;
     heddle_ctx *ctx = w->ctx;
+    uint64_t now = 0;
     struct heddle_exec x;
     heddle_status st;
 
@@ -255,13 +295,12 @@ struct heddle_sched_task *heddle_node_run(struct worker *w,
     if (HEDDLE_UNLIKELY(st != HEDDLE_OK || x.scope != NULL))
         return node_after(&x, st, start);
     if (HEDDLE_LIKELY(heddle_trace_is_on(w->lane, HEDDLE_TRACE_TASK))) {
-        const uint64_t now = heddle_ticks();
-
+        now = heddle_ticks();
         heddle_trace_task(w->lane, x.id, t->kinfo->id, 0, HEDDLE_LOG_REPLAYED,
                           start != 0 ? start : now, now, 0);
         w->last = now;
     }
-    return node_release(w, r, t);
+    return node_release(w, r, t, now);
 }
 
 heddle_group *heddle_node_group(struct heddle_node *n)

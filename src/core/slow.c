@@ -193,6 +193,11 @@ float heddle_slow_predict(heddle_ctx *ctx, struct heddle_cell *c)
     struct heddle_estimate est;
     struct heddle_exec x;
 
+    if (ctx->dev != NULL)
+        return heddle_dev_predict(ctx, c);
+    if (ctx->perf == NULL ||
+        (c->kinfo->kernel->cost == NULL && !ctx->has_models))
+        return 0;
     heddle_slow_exec(ctx->foreign, c, ext, &x);
     model = slow_model(&x, ext != NULL && ext->variant != 0 ? ext->variant - 1u
                                                             : 0);
@@ -219,6 +224,21 @@ static bool slow_wants_expand(struct heddle_exec *x)
     return heddle_load_rlx(&p->nparked) + heddle_load_rlx(&p->nspinning) > 0;
 }
 
+/* Its submission has what the fastest device would take: this is a core's. */
+static void slow_predicted(const struct heddle_exec *x,
+                           struct heddle_perf_entry *model)
+{
+    struct heddle_estimate est;
+
+    if (!heddle_trace_is_on(x->worker->lane, HEDDLE_TRACE_ATTR) ||
+        heddle_dev_is_virtual(x->ctx))
+        return;
+    heddle_perf_predict(model, &est);
+    if (est.ns >= 0.5)
+        heddle_trace_attr(x->worker->lane, x->id, HEDDLE_LOG_ATTR_PREDICTED,
+                          (uint64_t)(est.ns + 0.5));
+}
+
 static heddle_status slow_run_variant(struct heddle_exec *x, unsigned v)
 {
     struct exec_slow *s = x->slow;
@@ -243,6 +263,8 @@ static heddle_status slow_run_variant(struct heddle_exec *x, unsigned v)
     heddle_exec_leave(x);
     if (st != TASK_PUT_BACK)
         heddle_store_rlx(&w->executed, heddle_load_rlx(&w->executed) + 1);
+    if (model != NULL && st == HEDDLE_OK && x->ctx->dev != NULL)
+        slow_predicted(x, model);
     if (model != NULL && st == HEDDLE_OK)
         heddle_perf_record(
             model, heddle_clock_delta_ns(&x->ctx->clock, heddle_ticks() - t0));

@@ -202,6 +202,18 @@ static inline bool plain_collect(heddle_ctx *ctx, const struct heddle_kinfo *k,
     return m <= HEDDLE_CELL_NODES;
 }
 
+static HEDDLE_NOINLINE void plain_trace(heddle_ctx *ctx, struct submission *s,
+                                        struct heddle_cell *c, uint32_t m)
+{
+    struct heddle_access acc[HEDDLE_CELL_OPERANDS];
+    const unsigned n = s->kinfo->noperands;
+
+    for (unsigned i = 0; i < n; i++)
+        acc[i] =
+            (struct heddle_access){.unit = c->op[i], .mode = s->kinfo->mode[i]};
+    heddle_submit_trace(ctx, s, c, acc, n, m);
+}
+
 /*
  * The fast path: a kernel with at most four plain operands, a small argument, no
  * options. The same steps as heddle_submit_one(), without its questions. False:
@@ -223,7 +235,6 @@ static inline bool submit_plain(heddle_ctx *ctx, const heddle_kernel *kernel,
     if (HEDDLE_UNLIKELY(sub->cache[slot].kernel != kernel || k == NULL ||
                         k->is_slow || k->noperands > HEDDLE_CELL_OPERANDS ||
                         sub->slab.in_use >= ctx->window_now ||
-                        heddle_trace_is_on(sub->lane, HEDDLE_TRACE_SUBMIT) ||
                         !plain_collect(ctx, k, call->operand, &m)))
         return false;
     c = heddle_slab_take(&sub->slab);
@@ -246,6 +257,8 @@ static inline bool submit_plain(heddle_ctx *ctx, const heddle_kernel *kernel,
                  (dep->nmembers == 0 || dep->member[dep->nmembers - 1] != ref))
             dep->member[dep->nmembers++] = ref;
     }
+    if (HEDDLE_UNLIKELY(heddle_trace_is_on(sub->lane, HEDDLE_TRACE_SUBMIT)))
+        plain_trace(ctx, &s, c, m);
     heddle_count_submitted(ctx);
     *ready = m == 0 || heddle_deps_link(&sub->slab, c, m) ? &c->sched : NULL;
     return true;

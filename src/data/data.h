@@ -153,6 +153,9 @@ struct heddle_registry {
     _Atomic uint32_t nmarks; /* units that carry a mark of failure */
     /* Called before a unit that has `where` goes; NULL: nobody sets `where`. */
     void (*forget)(void *owner, heddle_handle *h);
+    /* The memory of a root came (or: went), and `used` with it. Lock held; may be
+     * NULL, and changes under the lock. */
+    void (*changed)(void *owner, const heddle_handle *root, bool is_less);
 };
 
 void heddle_registry_init(struct heddle_registry *reg, void *owner,

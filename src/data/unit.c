@@ -416,9 +416,14 @@ heddle_handle *heddle_unit_destroy(heddle_handle *h)
     if (!is_view && h->owns_memory) {
         char *p = heddle_load_acq(&h->base);
 
-        if (p != NULL && reg != NULL)
+        if (p != NULL && reg != NULL) {
+            heddle_mutex_lock(&reg->lock);
             atomic_fetch_sub_explicit(&reg->used, h->span_bytes,
                                       memory_order_relaxed); /* a counter */
+            if (reg->changed != NULL)
+                reg->changed(reg->owner, h, true);
+            heddle_mutex_unlock(&reg->lock);
+        }
         heddle_free(&a, p, h->span_bytes);
     }
     if (h->dep.member != h->dep.inl)
@@ -443,6 +448,8 @@ static char *unit_allocate(heddle_handle *root)
         p = heddle_zalloc_aligned(&root->alloc, 1, root->span_bytes, 64);
     if (p != NULL && heddle_load_rlx(&root->base) == NULL) {
         heddle_add_rlx(&reg->used, root->span_bytes); /* a counter */
+        if (reg->changed != NULL)
+            reg->changed(reg->owner, root, false);
         /* Publishes the zeroed memory; pairs with heddle_unit_base(). */
         heddle_store_rel(&root->base, p);
     }

@@ -25,7 +25,8 @@ uint64_t heddle_copy_size(const struct heddle_mem *m, const heddle_handle *unit,
     return heddle_mem_copy_bytes(unit);
 }
 
-void heddle_mem_account(struct heddle_mem *m, unsigned node, int64_t delta)
+void heddle_mem_account(struct heddle_mem *m, unsigned node, int64_t delta,
+                        uint32_t unit)
 {
     struct mem_node *n = &m->node[node];
 
@@ -33,7 +34,7 @@ void heddle_mem_account(struct heddle_mem *m, unsigned node, int64_t delta)
     if (n->used > n->peak)
         n->peak = n->used;
     if (m->host.used != NULL)
-        m->host.used(m->host.user, node, delta, n->used);
+        m->host.used(m->host.user, node, delta, n->used, unit, m->whom);
 }
 
 static void copy_link(struct mem_node *n, struct mem_copy *c)
@@ -99,11 +100,14 @@ struct mem_copy *heddle_copy_alloc(struct heddle_mem *m, struct heddle_where *w,
         }
         return NULL;
     }
-    *c =
-        (struct mem_copy){.where = w, .node = node, .ptr = ptr, .bytes = bytes};
+    *c = (struct mem_copy){.where = w,
+                           .id = w->unit->id,
+                           .node = node,
+                           .ptr = ptr,
+                           .bytes = bytes};
     w->at[node] = c;
     copy_link(&m->node[node], c);
-    heddle_mem_account(m, node, (int64_t)bytes);
+    heddle_mem_account(m, node, (int64_t)bytes, w->unit->id);
     return c;
 }
 
@@ -169,7 +173,7 @@ bool heddle_mem_collect(struct heddle_mem *m, int node)
             n->drv->free(n->dev, c->ptr, (size_t)c->bytes, n->copy_stream);
         else if (!m->is_fake)
             heddle_free(&m->alloc, c->ptr, (size_t)c->bytes);
-        heddle_mem_account(m, c->node, -(int64_t)c->bytes);
+        heddle_mem_account(m, c->node, -(int64_t)c->bytes, c->id);
         n->is_dirty = true;
         c->next = m->free_copies;
         m->free_copies = c;

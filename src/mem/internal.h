@@ -25,6 +25,7 @@ enum {
 /* One buffer: a unit on a node. */
 struct mem_copy {
     struct heddle_where *where;
+    uint32_t id; /* of its unit */
     unsigned node;
     void *ptr;      /* NULL for a home: ask heddle_unit_base() */
     uint64_t bytes; /* counted against the budget; 0 for a home */
@@ -82,6 +83,8 @@ struct mem_xfer {
     struct heddle_where *where;
     unsigned from, to;
     enum heddle_mem_reason why;
+    uint64_t task; /* for whom it was begun */
+    uint64_t asked_ns, begin_ns;
     uint64_t version;
     struct mem_copy *src, *dst; /* src NULL: zeros */
     struct mem_wait *waits;
@@ -135,6 +138,7 @@ struct heddle_mem {
     struct heddle_mem_req *wake; /* all transfers there: look again */
     struct heddle_mem_req *done, *done_last; /* ready() is to be called */
     struct mem_copy *garbage;
+    uint64_t whom; /* the task for whose request things are done now; 0: none */
     unsigned nhoming; /* threads that wait for everything */
     size_t inflight;  /* transfers begun or to begin */
     size_t nwaiting;  /* requests queued or waiting for data */
@@ -199,7 +203,9 @@ void heddle_copy_unpin(struct heddle_mem *m, struct mem_copy *c);
 void heddle_copy_drop(struct heddle_mem *m, struct mem_copy *c);
 /* Gives memory of a node back, or of all (-1). Only the mover for a device. */
 bool heddle_mem_collect(struct heddle_mem *m, int node);
-void heddle_mem_account(struct heddle_mem *m, unsigned node, int64_t delta);
+/* `unit` is the number of the one whose copy it is; 0: a private buffer. */
+void heddle_mem_account(struct heddle_mem *m, unsigned node, int64_t delta,
+                        uint32_t unit);
 
 /* xfer.c */
 /* A transfer to node `to` that is under way or begins. NULL: *st is HEDDLE_OK when
@@ -239,7 +245,11 @@ static inline void mem_tell(struct heddle_mem *m, struct heddle_mem_req *req)
 }
 static inline void req_resume(struct heddle_mem *m, struct heddle_mem_req *req)
 {
+    const uint64_t whom = m->whom;
+
+    m->whom = req->task;
     heddle_req_advance(m, req);
+    m->whom = whom;
     if (req->state == REQ_READY)
         mem_tell(m, req);
 }

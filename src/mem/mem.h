@@ -80,6 +80,8 @@ struct heddle_mem_req {
     struct heddle_mem_op *op; /* at least nops; units may repeat */
     uint64_t user; /* its end is that of these uses: see heddle_mem_will_use();
                       0: of none */
+    uint64_t task; /* for the log: whose request it is; 0: nobody's */
+    bool is_watched; /* host.admitted() is called for it */
     /* Called once, by the mover, without a lock: HEDDLE_OK, or why not; then the
      * request holds nothing and needs no end. */
     void (*ready)(struct heddle_mem_req *req, heddle_status st);
@@ -101,6 +103,18 @@ struct heddle_mem_req {
     void *private_ptr[HEDDLE_MEM_OPERANDS + 1];
 };
 
+/* A transfer that has ended, for host.moved(). Times in ns of host.now_ns(). */
+struct heddle_mem_move {
+    const heddle_handle *unit;
+    unsigned from, to;
+    uint64_t bytes;
+    uint64_t task; /* for whose request it was begun; 0: for nobody's */
+    enum heddle_mem_reason why;
+    uint64_t asked_ns; /* when it was begun */
+    uint64_t begin_ns; /* of its first leg; 0: the driver cannot tell */
+    const struct heddle_op *op; /* of its last leg */
+};
+
 /* What the engine tells and is asked. Called with `lock` held unless it says
  * otherwise; must not call back. */
 struct heddle_mem_host {
@@ -109,11 +123,16 @@ struct heddle_mem_host {
      * link. */
     double (*link_ns)(void *user, unsigned from, unsigned to, uint64_t bytes);
     /* A transfer ended; without the lock. */
-    void (*moved)(void *user, const heddle_handle *unit, unsigned from,
-                  unsigned to, uint64_t bytes, enum heddle_mem_reason why,
-                  const struct heddle_op *op, heddle_status st);
-    /* The bytes in use of a node changed. */
-    void (*used)(void *user, unsigned node, int64_t delta, uint64_t used);
+    void (*moved)(void *user, const struct heddle_mem_move *move,
+                  heddle_status st);
+    /* The clock of the drivers. */
+    uint64_t (*now_ns)(void *user);
+    /* The bytes in use of a node changed, by those of a copy of unit number `unit`
+     * (0: a private buffer), for a request of `task` (0: for nobody's). */
+    void (*used)(void *user, unsigned node, int64_t delta, uint64_t used,
+                 uint32_t unit, uint64_t task);
+    /* A watched request has room now; what it still waits for is data. */
+    void (*admitted)(void *user, struct heddle_mem_req *req);
     /* The only copy of a unit went with a device. It is marked. */
     void (*lost)(void *user, heddle_handle *unit, unsigned node);
     /* Tasks run about in the growing order of this; `tag` as in

@@ -72,7 +72,7 @@ static void req_release(struct heddle_mem *m, struct heddle_mem_req *req)
     for (unsigned i = 0; i < req->nprivate; i++) {
         n->drv->free(n->dev, req->private_ptr[i], req->private_bytes[i],
                      n->copy_stream);
-        heddle_mem_account(m, req->node, -(int64_t)req->private_bytes[i]);
+        heddle_mem_account(m, req->node, -(int64_t)req->private_bytes[i], 0);
     }
     n->admitted--;
     n->nforced -= req->is_forced;
@@ -311,6 +311,7 @@ bool heddle_mem_begin(struct heddle_mem *m, struct heddle_mem_req *req)
     for (unsigned i = 0; i < req->nops; i++)
         req->op[i].copy = NULL;
     mem_lock(m);
+    m->whom = req->task;
     for (unsigned i = 0; i < req->nops && st == HEDDLE_OK; i++) {
         struct heddle_where *w = heddle_where_get(m, req->op[i].unit);
 
@@ -331,6 +332,7 @@ bool heddle_mem_begin(struct heddle_mem *m, struct heddle_mem_req *req)
         is_ready = req->state == REQ_READY;
     }
     wants_mover = !is_ready || n->used > n->budget;
+    m->whom = 0;
     mem_unlock(m);
     if (wants_mover)
         m->host.kick(m->host.user);
@@ -387,6 +389,7 @@ void heddle_mem_end(struct heddle_mem *m, struct heddle_mem_req *req,
     bool has_work;
 
     mem_lock(m);
+    m->whom = req->task;
     for (unsigned i = 0; i < req->nops && req->user != 0; i++)
         heddle_where_used(req->op[i].unit, req->user);
     for (unsigned i = 0; i < req->nops; i++) {
@@ -408,6 +411,7 @@ void heddle_mem_end(struct heddle_mem *m, struct heddle_mem_req *req,
     for (unsigned i = 0; i < m->nnodes; i++) /* room_is_held() may be over */
         if (m->node[i].q_first != NULL)
             has_work = m->node[i].is_dirty = true;
+    m->whom = 0;
     mem_unlock(m);
     if (has_work)
         m->host.kick(m->host.user);

@@ -61,7 +61,7 @@ static void room_undo(struct heddle_mem *m, struct heddle_mem_req *req,
             continue;
         n->drv->free(n->dev, req->private_ptr[i], req->private_bytes[i],
                      n->copy_stream);
-        heddle_mem_account(m, req->node, -(int64_t)req->private_bytes[i]);
+        heddle_mem_account(m, req->node, -(int64_t)req->private_bytes[i], 0);
     }
 }
 
@@ -74,7 +74,7 @@ static heddle_status room_take_private(struct heddle_mem *m,
         HEDDLE_TRY(m->host.fault_alloc(m->host.user, req->node));
     HEDDLE_TRY(n->drv->alloc(n->dev, req->private_bytes[i], n->copy_stream,
                              &req->private_ptr[i]));
-    heddle_mem_account(m, req->node, (int64_t)req->private_bytes[i]);
+    heddle_mem_account(m, req->node, (int64_t)req->private_bytes[i], 0);
     return HEDDLE_OK;
 }
 
@@ -240,6 +240,8 @@ bool heddle_room_admit(struct heddle_mem *m, struct heddle_mem_req *req,
         n->nforced += req->is_forced;
         n->is_dirty |= n->used > n->budget; /* the mover makes it smaller */
         heddle_req_writes(req, true);
+        if (req->is_watched)
+            m->host.admitted(m->host.user, req);
         return true;
     }
     if (*st != HEDDLE_ENOMEM)
@@ -285,9 +287,14 @@ static void room_unqueue(struct heddle_mem *m, struct heddle_mem_req *req)
 
 static bool room_try(struct heddle_mem *m, struct heddle_mem_req *req)
 {
+    const uint64_t whom = m->whom;
     heddle_status st;
+    bool is_settled;
 
-    if (!heddle_room_admit(m, req, &st))
+    m->whom = req->task;
+    is_settled = heddle_room_admit(m, req, &st);
+    m->whom = whom;
+    if (!is_settled)
         return false;
     room_unqueue(m, req);
     if (st != HEDDLE_OK)
@@ -327,6 +334,7 @@ static bool room_make_for(struct heddle_mem *m, struct heddle_mem_req *req,
                           uint64_t need)
 {
     struct mem_node *n = &m->node[req->node];
+    const uint64_t whom = m->whom;
     bool ok;
 
     for (unsigned i = 0; i < req->nops; i++) {
@@ -335,7 +343,9 @@ static bool room_make_for(struct heddle_mem *m, struct heddle_mem_req *req,
         if (w->at[req->node] != NULL)
             w->at[req->node]->pins++;
     }
+    m->whom = req->task;
     ok = room_make(m, n, need);
+    m->whom = whom;
     for (unsigned i = 0; i < req->nops; i++) {
         struct heddle_where *w = heddle_load_rlx(&req->op[i].unit->where);
 

@@ -102,6 +102,8 @@ static struct mem_xfer *xfer_begin(struct heddle_mem *m, struct heddle_where *w,
         .from = from < 0 ? 0 : (unsigned)from,
         .to = to,
         .why = why,
+        .task = m->whom,
+        .asked_ns = m->host.now_ns == NULL ? 0 : m->host.now_ns(m->host.user),
         .version = w->version,
         .src = from < 0 ? NULL : w->at[from],
         .dst = w->at[to],
@@ -352,10 +354,11 @@ static bool xfer_settle(struct heddle_mem *m, struct mem_xfer *x,
 {
     struct heddle_where *w = x->where;
 
+    if (st == HEDDLE_OK)
+        xfer_count(m, x);
     if (st == HEDDLE_OK && x->version == w->version) {
         w->is_zero = false;
         heddle_where_set(m, w, where_valid(w) | UINT64_C(1) << x->to);
-        xfer_count(m, x);
     }
     if (x->why == HEDDLE_MEM_EVICT) {
         m->node[x->from].leaving -= x->src->bytes;
@@ -408,25 +411,40 @@ static void xfer_finish(struct heddle_mem *m, struct mem_xfer *x,
     m->free_xfers = x;
 }
 
+static void xfer_tell(struct heddle_mem *m, const struct mem_xfer *x,
+                      heddle_status st)
+{
+    const struct heddle_mem_move move = {
+        .unit = x->where->unit,
+        .from = x->from,
+        .to = x->to,
+        .bytes = x->where->unit->bytes,
+        .task = x->task,
+        .why = x->why,
+        .asked_ns = x->asked_ns,
+        .begin_ns = x->begin_ns,
+        .op = &x->op,
+    };
+
+    if (m->host.moved != NULL)
+        m->host.moved(m->host.user, &move, st);
+}
+
 /* From progress() of a driver, or at once when the copy was refused. */
 static void xfer_done(struct heddle_op *op, heddle_status st)
 {
     struct mem_xfer *x = (struct mem_xfer *)(void *)op;
     struct heddle_mem *m = x->mem;
-    const heddle_handle *unit = x->where->unit;
-    const unsigned from = x->from, to = x->to;
-    const enum heddle_mem_reason why = x->why;
-    const struct heddle_op times = x->op;
 
+    if (x->leg == 0)
+        x->begin_ns = x->op.begin_ns;
     if (x->is_staged && x->leg == 0 && x->src != NULL && st == HEDDLE_OK) {
         x->leg = 1;
         st = xfer_leg(x);
         if (st == HEDDLE_OK)
             return;
     }
-    if (m->host.moved != NULL)
-        m->host.moved(m->host.user, unit, from, to, unit->bytes, why, &times,
-                      st);
+    xfer_tell(m, x, st);
     mem_lock(m);
     if (xfer_settle(m, x, st))
         xfer_finish(m, x, st);

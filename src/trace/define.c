@@ -18,7 +18,8 @@
 #include "base/rng.h"
 #include "trace/store.h"
 
-#define STRINGS_MAX  (UINT32_C(1) << 20)
+#define STRINGS_MAX  (UINT32_C(1) << 20) /* flight recorder */
+#define STRINGS_FILE (UINT32_C(1) << 26)
 #define DEFS_FLUSH   (UINT32_C(1) << 20) /* file mode: written when longer */
 #define DEF_OVERHEAD 16                  /* tag and length */
 #define NUMBER_BYTES 10                  /* LEB128, at most */
@@ -183,6 +184,33 @@ void heddle_trace_define_node(struct heddle_trace *tr, uint32_t id,
     def_end(&d, HEDDLE_DEF_NODE);
 }
 
+static void def_f64(struct def *d, double v)
+{
+    uint64_t bits;
+
+    memcpy(&bits, &v, sizeof bits);
+    if (d->p != NULL) {
+        heddle_put_le(d->p, bits, 8);
+        d->p += 8;
+    }
+}
+
+void heddle_trace_define_link(struct heddle_trace *tr,
+                              const struct heddle_trace_link *l)
+{
+    struct def d;
+
+    if (tr == NULL || tr->is_off)
+        return;
+    d = def_begin(tr, str_bytes(l->name) + 2 * NUMBER_BYTES + 16);
+    def_num(&d, l->from);
+    def_num(&d, l->to);
+    def_f64(&d, l->bytes_per_s);
+    def_f64(&d, l->latency_ns);
+    def_str(&d, l->name);
+    def_end(&d, HEDDLE_DEF_LINK);
+}
+
 void heddle_trace_define_handle(struct heddle_trace *tr,
                                 const struct heddle_trace_handle *h)
 {
@@ -222,7 +250,7 @@ uint32_t heddle_trace_define_string(struct heddle_trace *tr, const char *s)
     if (tr == NULL || tr->is_off || s == NULL)
         return 0;
     /* Two strings with one 64-bit hash would share an id: one chance in 2^24
-     * for the fullest table there can be, and it costs a wrong label. */
+     * for a million strings, and it costs a wrong label. */
     hash = heddle_mix64(heddle_fmt_sum(s, strlen(s)));
     heddle_mutex_lock(&tr->def_lock);
     place = heddle_map_find(&tr->strings, hash);
@@ -233,7 +261,7 @@ uint32_t heddle_trace_define_string(struct heddle_trace *tr, const char *s)
     }
     d = def_open(tr, str_bytes(s) + NUMBER_BYTES);
     if (d.p != NULL &&
-        (tr->nstrings == STRINGS_MAX ||
+        (tr->nstrings == (tr->is_file ? STRINGS_FILE : STRINGS_MAX) ||
          heddle_map_put(&tr->strings, hash, tr->nstrings + 1) != HEDDLE_OK)) {
         tr->lost_defs++;
         d.p = NULL;

@@ -3,7 +3,7 @@
  * defs: reads the definitions of a log, and its clock.
  *
  * Purpose    turns DEFS chunks into the tables of kernels, lanes, handles,
- *            nodes, strings and infos, and (tick, ns) pairs into a piecewise
+ *            nodes, links, strings and infos, and (tick, ns) pairs into a piecewise
  *            linear clock.
  * Invariants (1) a malformed definition is dropped as a whole: its fields are
  *                read before its table is touched
@@ -17,6 +17,7 @@
 
 #define EPOCH_MIN_NS 1e7 /* closer pairs make a bad slope */
 #define TIME_MAX     ((int64_t)1 << 60)
+#define RATE_MAX     1e30 /* of a link: no number means more than this */
 
 static void *table_item(const struct heddle_table *t, uint32_t i)
 {
@@ -208,6 +209,37 @@ static heddle_status read_node(heddle_log *log, struct heddle_get *g)
     return HEDDLE_OK;
 }
 
+static double get_f64(struct heddle_get *g)
+{
+    const uint8_t *p = heddle_get_bytes(g, 8);
+    const uint64_t bits = p == NULL ? 0 : heddle_get_le64(p);
+    double v;
+
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+/* Nodes stay ids until links_finish(). */
+static heddle_status read_link(heddle_log *log, struct heddle_get *g)
+{
+    struct heddle_log_link l = {0};
+    uint32_t i;
+
+    l.from = heddle_get_leb32(g);
+    l.to = heddle_get_leb32(g);
+    l.bytes_per_s = get_f64(g);
+    l.latency_ns = get_f64(g);
+    HEDDLE_TRY(get_text(log, g, &l.name));
+    g->bad |= l.from > UINT16_MAX || l.to > UINT16_MAX ||
+              !(l.bytes_per_s > 0 && l.bytes_per_s < RATE_MAX) ||
+              !(l.latency_ns >= 0 && l.latency_ns < RATE_MAX);
+    if (g->bad)
+        return HEDDLE_OK;
+    HEDDLE_TRY(heddle_table_at(&log->links, l.from << 16 | l.to, &i));
+    memcpy(table_item(&log->links, i), &l, sizeof l);
+    return HEDDLE_OK;
+}
+
 static heddle_status read_info(heddle_log *log, struct heddle_get *g)
 {
     struct heddle_log_info f;
@@ -269,6 +301,7 @@ static heddle_status read_def(heddle_log *log, uint8_t tag,
     case HEDDLE_DEF_EPOCH: return read_epoch(log, g);
     case HEDDLE_DEF_INFO: return read_info(log, g);
     case HEDDLE_DEF_TOTALS: return read_totals(log, g);
+    case HEDDLE_DEF_LINK: return read_link(log, g);
     }
     return HEDDLE_OK; /* of a later minor version */
 }
@@ -311,6 +344,27 @@ static void handles_finish(heddle_log *log)
     }
 }
 
+/* Ids of nodes become indices; a link of a node that was never defined goes. */
+static void links_finish(heddle_log *log)
+{
+    struct heddle_table *t = &log->links;
+    size_t n = 0;
+
+    for (uint32_t i = 0; i < t->n; i++) {
+        struct heddle_log_link l;
+        uint64_t from, to;
+
+        memcpy(&l, table_item(t, i), sizeof l);
+        if (!heddle_map_get(&log->nodes.map, l.from, &from) ||
+            !heddle_map_get(&log->nodes.map, l.to, &to))
+            continue;
+        l.from = (uint32_t)from;
+        l.to = (uint32_t)to;
+        memcpy(table_item(t, (uint32_t)n++), &l, sizeof l);
+    }
+    t->n = n; /* nobody looks one up by its key any more */
+}
+
 int64_t heddle_log_time(const heddle_log *log, uint64_t tick)
 {
     const struct heddle_log_epoch *e = log->epochs;
@@ -341,6 +395,7 @@ heddle_status heddle_log_read_defs(heddle_log *log)
         if (log->chunks[i].kind == HEDDLE_FMT_DEFS)
             HEDDLE_TRY(read_chunk(log, &log->chunks[i]));
     handles_finish(log);
+    links_finish(log);
     /* From here on times count from the start of the log. */
     log->origin = heddle_log_time(log, log->header.wall_tick);
     return HEDDLE_OK;

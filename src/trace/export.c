@@ -9,10 +9,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/assert.h"
 #include "base/cond.h"
+#include "trace/log.h"
+#include "trace/store.h"
 
 #define HEDDLE_EXPORT(name, on)                                                \
     HEDDLE_IF(on, extern const struct heddle_export_ops heddle_export_##name;)
@@ -43,29 +44,85 @@ static const struct heddle_export_ops *export_find(const char *name)
     return NULL;
 }
 
+/* Writes one file, or nothing. */
+static heddle_status write_file(const heddle_log *log, heddle_export_fn *run,
+                                const char *path, unsigned flags)
+{
+    heddle_status st;
+    FILE *f = fopen(path, "we");
+
+    if (f == NULL)
+        return HEDDLE_EIO;
+    st = run(log, f, flags);
+    if (ferror(f) != 0 && st == HEDDLE_OK)
+        st = HEDDLE_EIO;
+    if (fclose(f) != 0 && st == HEDDLE_OK)
+        st = HEDDLE_EIO;
+    if (st != HEDDLE_OK)
+        heddle_trace_discard(path);
+    return st;
+}
+
+/* The path with another extension; heddle_strfree() it. */
+static char *part_path(const heddle_log *log, const char *path,
+                       const char *extension)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash == NULL ? path : slash + 1;
+    const char *dot = strrchr(name, '.');
+    const size_t n =
+        dot == NULL || dot == name ? strlen(path) : (size_t)(dot - path);
+    char *p = heddle_alloc(log->a, n + strlen(extension) + 1);
+
+    if (p == NULL)
+        return NULL;
+    memcpy(p, path, n);
+    memcpy(p + n, extension, strlen(extension) + 1);
+    return p;
+}
+
+/* Writes the other files from number i on, or none of them. */
+static heddle_status write_parts(const heddle_log *log,
+                                 const struct heddle_export_ops *ops, size_t i,
+                                 const char *path, unsigned flags)
+{
+    heddle_status st;
+    char *p;
+
+    if (ops->format.parts == NULL || ops->format.parts[i] == NULL)
+        return HEDDLE_OK;
+    p = part_path(log, path, ops->format.parts[i]);
+    if (p == NULL)
+        return HEDDLE_ENOMEM;
+    if (strcmp(p, path) == 0)
+        st = HEDDLE_EINVAL;
+    else
+        st = write_file(log, ops->run_part[i], p, flags);
+    if (st == HEDDLE_OK) {
+        st = write_parts(log, ops, i + 1, path, flags);
+        if (st != HEDDLE_OK)
+            heddle_trace_discard(p);
+    }
+    heddle_strfree(log->a, p);
+    return st;
+}
+
 heddle_status heddle_log_export(const heddle_log *log, const char *format,
                                 const char *path, unsigned flags)
 {
     const struct heddle_export_ops *ops;
-    struct stat sb = {0};
     heddle_status st;
-    FILE *f;
+    struct stat sb;
 
     HEDDLE_CHECK(log != NULL && format != NULL && path != NULL);
     ops = export_find(format);
     if (ops == NULL)
         return HEDDLE_ENOENT;
-    f = fopen(path, "we");
-    if (f == NULL)
-        return HEDDLE_EIO;
-    /* Of the name, not of what it leads to: /dev/stdout is not ours to remove. */
-    (void)lstat(path, &sb);
-    st = ops->run(log, f, flags);
-    if (ferror(f) != 0 && st == HEDDLE_OK)
-        st = HEDDLE_EIO;
-    if (fclose(f) != 0 && st == HEDDLE_OK)
-        st = HEDDLE_EIO;
-    if (st != HEDDLE_OK && S_ISREG(sb.st_mode)) /* never a device */
-        (void)unlink(path);
+    HEDDLE_TRY(write_file(log, ops->run, path, flags));
+    if (lstat(path, &sb) != 0 || !S_ISREG(sb.st_mode))
+        return HEDDLE_OK;
+    st = write_parts(log, ops, 0, path, flags);
+    if (st != HEDDLE_OK)
+        heddle_trace_discard(path);
     return st;
 }

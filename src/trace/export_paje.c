@@ -2,39 +2,46 @@
 /*
  * export_paje: the Paje text format, for ViTE, pajeng and StarVZ.
  *
- * Structure  containers: the run, and one per lane in it. Tasks are states of
- *            type ST with one value per kernel, pushed and popped, so that
- *            nested tasks show; what a worker does between them is a second
- *            state type WS; dependencies are links, marks are events.
- * Order      Paje wants lines in order of time. At one moment states that end
- *            come first, then those that begin, outer ones before inner ones; a
- *            state without length begins and ends there. The list of lines is
- *            built in that order and sorted by time, stable.
+ * Structure  containers: the run, and in it one per lane and one per memory
+ *            node. Tasks are states of type ST with one value per kernel,
+ *            pushed and popped, so that nested tasks show; what a worker does
+ *            between them is a second state type WS; dependencies are links
+ *            between lanes, transfers links between nodes, marks are events.
+ *            Bytes in use (nodes) and ready tasks (run) are variables.
+ * Order      Paje wants lines in order of time. The list of lines is built in
+ *            the order they have at one moment (that of the spans first), and
+ *            sorted by time, stable.
  * Times      seconds since the start of the log, or since the first line when
  *            that is earlier (Paje has no negative ones); nine decimals.
  */
+#include <inttypes.h>
+
 #include "base/assert.h"
 #include "trace/export.h"
-#include "trace/log.h"
+#include "trace/spans.h"
 
 /* A line is a kind in the top byte and an index below it. */
 enum line {
-    LINE_PUSH_TASK,
-    LINE_POP_TASK,
-    LINE_PUSH_STATE,
-    LINE_POP_STATE,
+    LINE_EDGE, /* of tasks and states, edge[] of the spans */
     LINE_START_LINK,
     LINE_END_LINK,
+    LINE_START_MOVE,
+    LINE_END_MOVE,
     LINE_MARK,
+    LINE_MEMORY,
+    LINE_READY,
 };
 
 #define LINE_SHIFT 56
 
 struct lines {
     const heddle_log *log;
+    struct heddle_spans s;
+    struct heddle_pair *ready;
+    size_t nready;
     struct heddle_pair *p;
     size_t n;
-    int64_t base; /* time 0 of the output: of the log, or the first line's */
+    size_t cap;
 };
 
 static const char *const header[] = {
@@ -61,6 +68,10 @@ static const char *const header[] = {
     "%\tValue string\n%\tEndContainer string\n%\tKey string\n",
     "PajeNewEvent 11\n%\tTime date\n%\tType string\n%\tContainer string\n"
     "%\tValue string\n",
+    "PajeDefineVariableType 12\n%\tAlias string\n%\tType string\n"
+    "%\tName string\n%\tColor color\n",
+    "PajeSetVariable 13\n%\tTime date\n%\tType string\n"
+    "%\tContainer string\n%\tValue double\n",
 };
 
 static void put_time(FILE *f, unsigned event, int64_t ns)
@@ -93,14 +104,8 @@ static void put_colour(FILE *f, uint32_t i)
     fprintf(f, " \"0.%03u 0.%03u 0.%03u\"\n", r[part], g[part], b[part]);
 }
 
-static void put_types(FILE *f, const struct heddle_log_view *v)
+static void put_values(FILE *f, const struct heddle_log_view *v)
 {
-    for (size_t i = 0; i < sizeof header / sizeof header[0]; i++)
-        fprintf(f, "%%EventDef %s%%EndEventDef\n", header[i]);
-    fputs("0 CR 0 \"Run\"\n0 CL CR \"Lane\"\n"
-          "1 ST CL \"Task\"\n1 WS CL \"Between tasks\"\n"
-          "2 EM CL \"Mark\"\n3 LD CR CL CL \"Dependency\"\n",
-          f);
     for (uint32_t i = 0; i < v->nkernels; i++) {
         fprintf(f, "4 K%u ST", (unsigned)i);
         put_quoted(f, v->kernels[i].name);
@@ -112,6 +117,13 @@ static void put_types(FILE *f, const struct heddle_log_view *v)
         fprintf(f, " \"0.%03u 0.%03u 0.%03u\"\n", 900 - 90 * i, 900 - 90 * i,
                 900 - 60 * i);
     }
+}
+
+static void put_containers(FILE *f, const struct lines *l)
+{
+    const struct heddle_log_view *v = &l->log->v;
+    char name[HEDDLE_SPAN_NAME];
+
     put_time(f, 5, 0);
     fputs(" R CR 0 \"heddle\"\n", f);
     for (uint32_t i = 0; i < v->nlanes; i++) {
@@ -120,57 +132,76 @@ static void put_types(FILE *f, const struct heddle_log_view *v)
         put_quoted(f, v->lanes[i].name);
         fputc('\n', f);
     }
+    for (uint32_t i = 0; i < HEDDLE_SPAN_NODES; i++) {
+        if ((l->s.node[i] & HEDDLE_NODE_USED) == 0)
+            continue;
+        put_time(f, 5, 0);
+        fprintf(f, " N%u CN R", (unsigned)i);
+        put_quoted(f, heddle_span_node(v, i, name, sizeof name));
+        fputc('\n', f);
+    }
 }
 
-static int64_t line_time(const struct heddle_pair *q)
+static void put_types(FILE *f, const struct lines *l)
 {
-    return (int64_t)heddle_time_key((int64_t)q->key); /* its own inverse */
+    for (size_t i = 0; i < sizeof header / sizeof header[0]; i++)
+        fprintf(f, "%%EventDef %s%%EndEventDef\n", header[i]);
+    fputs("0 CR 0 \"Run\"\n0 CL CR \"Lane\"\n0 CN CR \"Memory\"\n"
+          "1 ST CL \"Task\"\n1 WS CL \"Between tasks\"\n"
+          "2 EM CL \"Mark\"\n3 LD CR CL CL \"Dependency\"\n"
+          "3 LX CR CN CN \"Transfer\"\n"
+          "12 VM CN \"Bytes in use\" \"0.200 0.400 0.800\"\n"
+          "12 VR CR \"Ready tasks\" \"0.800 0.400 0.200\"\n",
+          f);
+    put_values(f, &l->log->v);
+    put_containers(f, l);
 }
 
-static bool is_shown(const struct heddle_log_state *s)
+static void add_line(struct lines *l, enum line kind, uint64_t key, size_t i)
 {
-    return s->end_ns > s->start_ns && s->state <= HEDDLE_LOG_MEMORY;
-}
-
-static void add_line(struct lines *l, enum line kind, int64_t t, size_t i)
-{
-    l->p[l->n].key = heddle_time_key(t);
+    HEDDLE_ASSERT(l->n < l->cap);
+    l->p[l->n].key = key;
     l->p[l->n++].idx = (uint64_t)kind << LINE_SHIFT | i;
 }
 
-/* States that end where others may begin. */
-static void add_ends(struct lines *l, const struct heddle_log_view *v,
-                     unsigned flags)
+static bool is_shown(const struct heddle_log_view *v,
+                     const struct heddle_span *p)
 {
-    for (size_t i = 0; i < v->ntasks; i++)
-        if (v->tasks[i].end_ns > v->tasks[i].start_ns)
-            add_line(l, LINE_POP_TASK, v->tasks[i].end_ns, i);
-    if ((flags & HEDDLE_LOG_EXPORT_STATES) == 0)
-        return;
-    for (size_t i = 0; i < v->nstates; i++)
-        if (is_shown(&v->states[i]))
-            add_line(l, LINE_POP_STATE, v->states[i].end_ns, i);
+    return p->kind != HEDDLE_SPAN_STATE ||
+           v->states[p->idx].state <= HEDDLE_LOG_MEMORY;
 }
 
-static void add_begins(struct lines *l, const struct heddle_log_view *v,
-                       unsigned flags)
+/* Tasks and states; transfers are drawn as arrows, uncut. */
+static void add_edges(struct lines *l)
 {
-    for (size_t i = 0; i < v->ntasks; i++) {
-        const struct heddle_log_task *t = &v->tasks[i];
+    for (size_t i = 0; i < 2 * l->s.n; i++) {
+        const struct heddle_span *p = heddle_edge_span(&l->s, &l->s.edge[i]);
 
-        if (t->lane == HEDDLE_LOG_NO_LANE)
-            break;
-        add_line(l, LINE_PUSH_TASK, t->start_ns, i);
-        if (t->end_ns == t->start_ns)
-            add_line(l, LINE_POP_TASK, t->end_ns, i);
+        if (p->kind != HEDDLE_SPAN_MOVE && is_shown(&l->log->v, p))
+            add_line(l, LINE_EDGE, l->s.edge[i].key, i);
     }
+}
+
+static void add_rest(struct lines *l)
+{
+    const struct heddle_log_view *v = &l->log->v;
+    struct heddle_span_link link;
+    int64_t start, end;
+
     for (size_t i = 0; i < v->nmarks; i++)
-        add_line(l, LINE_MARK, v->marks[i].t_ns, i);
-    if ((flags & HEDDLE_LOG_EXPORT_STATES) == 0)
-        return;
-    for (size_t i = 0; i < v->nstates; i++)
-        if (is_shown(&v->states[i]))
-            add_line(l, LINE_PUSH_STATE, v->states[i].start_ns, i);
+        add_line(l, LINE_MARK, heddle_time_key(v->marks[i].t_ns), i);
+    for (size_t i = 0; i < v->nevents; i++) {
+        const struct heddle_log_event *e = &v->events[i];
+
+        if (heddle_event_is_memory(e)) {
+            add_line(l, LINE_MEMORY, heddle_time_key(e->t_ns), i);
+        } else if (heddle_event_move(e, &start, &end, &link)) {
+            add_line(l, LINE_START_MOVE, heddle_time_key(start), i);
+            add_line(l, LINE_END_MOVE, heddle_time_key(end), i);
+        }
+    }
+    for (size_t i = 0; i < l->nready; i++)
+        add_line(l, LINE_READY, l->ready[i].key, i);
 }
 
 /* The execution a link begins or ends at; NULL: none. */
@@ -184,8 +215,9 @@ static const struct heddle_log_task *link_task(const heddle_log *log,
                : &log->v.tasks[i];
 }
 
-static void add_links(struct lines *l, const struct heddle_log_view *v)
+static void add_links(struct lines *l)
 {
+    const struct heddle_log_view *v = &l->log->v;
     const struct heddle_log_task *p, *s;
 
     for (size_t i = 0; i < v->ndeps; i++) {
@@ -194,9 +226,11 @@ static void add_links(struct lines *l, const struct heddle_log_view *v)
         if (p == NULL || s == NULL)
             continue;
         /* Clocks of two lanes may disagree a little: no arrow goes back. */
-        add_line(l, LINE_START_LINK,
-                 p->end_ns < s->start_ns ? p->end_ns : s->start_ns, i);
-        add_line(l, LINE_END_LINK, s->start_ns, i);
+        add_line(
+            l, LINE_START_LINK,
+            heddle_time_key(p->end_ns < s->start_ns ? p->end_ns : s->start_ns),
+            i);
+        add_line(l, LINE_END_LINK, heddle_time_key(s->start_ns), i);
     }
 }
 
@@ -208,7 +242,36 @@ static void put_link(FILE *f, const struct lines *l, size_t i, int64_t t,
         link_task(l->log, is_start ? d->pred : d->succ);
 
     put_time(f, is_start ? 9 : 10, t);
-    fprintf(f, " LD R 0 L%u D%zu\n", (unsigned)x->lane, i);
+    fprintf(f, " LD R dependency L%u D%zu\n", (unsigned)x->lane, i);
+}
+
+static void put_move(FILE *f, const struct lines *l, size_t i, int64_t t,
+                     bool is_start)
+{
+    const struct heddle_log_event *e = &l->log->v.events[i];
+    struct heddle_span_link link;
+    int64_t start, end;
+
+    (void)heddle_event_move(e, &start, &end, &link);
+    put_time(f, is_start ? 9 : 10, t);
+    fprintf(f, " LX R %s N%u X%zu\n", heddle_log_event_name(e->kind),
+            (unsigned)(is_start ? link.src : link.dst), i);
+}
+
+static void put_edge(FILE *f, const struct lines *l, size_t i, int64_t t)
+{
+    const struct heddle_log_view *v = &l->log->v;
+    const struct heddle_pair *e = &l->s.edge[i];
+    const struct heddle_span *p = heddle_edge_span(&l->s, e);
+    const bool is_task = p->kind == HEDDLE_SPAN_TASK;
+
+    put_time(f, heddle_edge_is_end(e) ? 8 : 7, t);
+    fprintf(f, " %s L%u", is_task ? "ST" : "WS", (unsigned)p->track);
+    if (!heddle_edge_is_end(e))
+        fprintf(f, " %c%u", is_task ? 'K' : 'S',
+                (unsigned)(is_task ? v->tasks[p->idx].kernel
+                                   : v->states[p->idx].state));
+    fputc('\n', f);
 }
 
 static void put_line(FILE *f, const struct lines *l,
@@ -216,74 +279,81 @@ static void put_line(FILE *f, const struct lines *l,
 {
     const struct heddle_log_view *v = &l->log->v;
     const size_t i = (size_t)(q->idx & ((UINT64_C(1) << LINE_SHIFT) - 1));
-    const int64_t t = line_time(q) - l->base;
+    const int64_t t = heddle_edge_time(q) - l->s.base_ns;
 
     switch ((enum line)(q->idx >> LINE_SHIFT)) {
-    case LINE_PUSH_TASK:
-        put_time(f, 7, t);
-        fprintf(f, " ST L%u K%u\n", (unsigned)v->tasks[i].lane,
-                (unsigned)v->tasks[i].kernel);
-        break;
-    case LINE_POP_TASK:
-        put_time(f, 8, t);
-        fprintf(f, " ST L%u\n", (unsigned)v->tasks[i].lane);
-        break;
-    case LINE_PUSH_STATE:
-        put_time(f, 7, t);
-        fprintf(f, " WS L%u S%u\n", (unsigned)v->states[i].lane,
-                (unsigned)v->states[i].state);
-        break;
-    case LINE_POP_STATE:
-        put_time(f, 8, t);
-        fprintf(f, " WS L%u\n", (unsigned)v->states[i].lane);
-        break;
+    case LINE_EDGE: put_edge(f, l, i, t); break;
     case LINE_START_LINK: put_link(f, l, i, t, true); break;
     case LINE_END_LINK: put_link(f, l, i, t, false); break;
+    case LINE_START_MOVE: put_move(f, l, i, t, true); break;
+    case LINE_END_MOVE: put_move(f, l, i, t, false); break;
     case LINE_MARK:
         put_time(f, 11, t);
         fprintf(f, " EM L%u", (unsigned)v->marks[i].lane);
         put_quoted(f, v->marks[i].text);
         fputc('\n', f);
         break;
+    case LINE_MEMORY:
+        put_time(f, 13, t);
+        fprintf(f, " VM N%u %" PRIu64 "\n", (unsigned)v->events[i].b,
+                v->events[i].x);
+        break;
+    case LINE_READY:
+        put_time(f, 13, t);
+        fprintf(f, " VR R %" PRIu64 "\n", l->ready[i].idx);
+        break;
     }
 }
 
-static void put_end(FILE *f, const struct heddle_log_view *v, int64_t t)
+static void put_end(FILE *f, const struct lines *l)
 {
-    for (uint32_t i = 0; i < v->nlanes; i++) {
+    const int64_t t = l->s.last_ns - l->s.base_ns;
+
+    for (uint32_t i = 0; i < l->log->v.nlanes; i++) {
         put_time(f, 6, t);
         fprintf(f, " L%u CL\n", (unsigned)i);
+    }
+    for (uint32_t i = 0; i < HEDDLE_SPAN_NODES; i++) {
+        if ((l->s.node[i] & HEDDLE_NODE_USED) == 0)
+            continue;
+        put_time(f, 6, t);
+        fprintf(f, " N%u CN\n", (unsigned)i);
     }
     put_time(f, 6, t);
     fputs(" R CR\n", f);
 }
 
+static heddle_status paje_write(struct lines *l, FILE *out, unsigned flags)
+{
+    const struct heddle_log_view *v = &l->log->v;
+
+    HEDDLE_TRY(heddle_spans_init(&l->s, l->log, flags));
+    HEDDLE_TRY(heddle_ready_curve(l->log, &l->ready, &l->nready));
+    l->cap = 2 * (l->s.n + v->ndeps + v->nevents) + v->nmarks + l->nready + 1;
+    l->p = heddle_zalloc(l->log->a, 2 * l->cap, sizeof *l->p);
+    if (l->p == NULL)
+        return HEDDLE_ENOMEM;
+    add_edges(l);
+    add_rest(l);
+    if ((flags & HEDDLE_LOG_EXPORT_DEPS) != 0)
+        add_links(l);
+    heddle_sort_pairs(l->p, l->p + l->cap, l->n);
+    put_types(out, l);
+    for (size_t i = 0; i < l->n; i++)
+        put_line(out, l, &l->p[i]);
+    put_end(out, l);
+    return HEDDLE_OK;
+}
+
 static heddle_status paje_run(const heddle_log *log, FILE *out, unsigned flags)
 {
-    const struct heddle_log_view *v = &log->v;
-    const size_t cap = 2 * (v->ntasks + v->nstates + v->ndeps) + v->nmarks + 1;
     struct lines l = {.log = log};
-    int64_t last = 0;
+    const heddle_status st = paje_write(&l, out, flags);
 
-    l.p = heddle_zalloc(log->a, 2 * cap, sizeof *l.p);
-    if (l.p == NULL)
-        return HEDDLE_ENOMEM;
-    put_types(out, v);
-    add_ends(&l, v, flags);
-    add_begins(&l, v, flags);
-    if ((flags & HEDDLE_LOG_EXPORT_DEPS) != 0)
-        add_links(&l, v);
-    HEDDLE_ASSERT(l.n <= cap);
-    heddle_sort_pairs(l.p, l.p + cap, l.n);
-    if (l.n > 0) {
-        l.base = line_time(&l.p[0]) < 0 ? line_time(&l.p[0]) : 0;
-        last = line_time(&l.p[l.n - 1]) - l.base;
-    }
-    for (size_t i = 0; i < l.n; i++)
-        put_line(out, &l, &l.p[i]);
-    put_end(out, v, last);
-    heddle_free(log->a, l.p, 2 * cap * sizeof *l.p);
-    return HEDDLE_OK;
+    heddle_free(log->a, l.p, 2 * l.cap * sizeof *l.p);
+    heddle_ready_free(log, l.ready);
+    heddle_spans_fini(&l.s, log);
+    return st;
 }
 
 const struct heddle_export_ops heddle_export_paje = {

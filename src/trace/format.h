@@ -16,7 +16,7 @@
 #define HEDDLE_FMT_END_MAGIC   "HDLEND\r\n"    /* 8 bytes, last in the file */
 #define HEDDLE_FMT_CHUNK_MAGIC "HCHK"
 #define HEDDLE_FMT_MAJOR       1
-#define HEDDLE_FMT_MINOR       0
+#define HEDDLE_FMT_MINOR       1
 #define HEDDLE_FMT_HEADER      72 /* bytes of the file header */
 #define HEDDLE_FMT_HEADER_MAX  4096
 #define HEDDLE_FMT_CHUNK       64 /* bytes of a chunk header */
@@ -40,6 +40,7 @@ enum heddle_fmt_def {
     HEDDLE_DEF_EPOCH = 6,
     HEDDLE_DEF_INFO = 7,
     HEDDLE_DEF_TOTALS = 8, /* of one lane, at the end */
+    HEDDLE_DEF_LINK = 9,   /* since 1.1 */
 };
 
 /* The kinds of records, as the codec sees them. */

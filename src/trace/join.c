@@ -17,6 +17,8 @@
 #include "base/assert.h"
 #include "trace/log.h"
 
+#define PREDICTED_MAX (UINT64_C(1) << 62) /* ns: a longer one is no number */
+
 typedef uint64_t key_fn(const void *row);
 
 static uint64_t key_task_id(const void *row)
@@ -405,6 +407,18 @@ static void apply_sub(const heddle_log *log, struct heddle_log_task *t,
     t->predicted_ns = s->predicted_ns;
 }
 
+/* A task that waited for nothing has no record of it. */
+static void apply_at_once(const heddle_log *log, struct heddle_log_task *t,
+                          const void *row)
+{
+    const struct heddle_log_sub *s = row;
+
+    if (t->ready_ns == HEDDLE_LOG_NONE && t->lane != HEDDLE_LOG_NO_LANE &&
+        log->end_lost == 0 && log->end_overwritten == 0 &&
+        log->v.ndamaged == 0) /* else the record may have been lost */
+        t->ready_ns = s->t_ns;
+}
+
 static void apply_ready(const heddle_log *log, struct heddle_log_task *t,
                         const void *row)
 {
@@ -421,6 +435,8 @@ static void apply_attr(const heddle_log *log, struct heddle_log_task *t,
     if (x->key == HEDDLE_LOG_ATTR_NAME &&
         heddle_map_get(&log->strings.map, x->value, &i))
         t->name = ((const char *const *)(const void *)log->strings.items)[i];
+    if (x->key == HEDDLE_LOG_ATTR_PREDICTED && x->value < PREDICTED_MAX)
+        t->predicted_ns = (float)x->value;
 }
 
 typedef void apply_fn(const heddle_log *log, struct heddle_log_task *t,
@@ -478,6 +494,8 @@ static heddle_status tasks_join(struct heddle_log_build *b, struct ids *x)
               apply_sub);
     join_rows(log, x, b->ready, b->n[HEDDLE_REC_READY], sizeof *b->ready,
               key_ready, apply_ready);
+    join_rows(log, x, b->sub, b->n[HEDDLE_REC_SUBMIT], sizeof *b->sub, key_sub,
+              apply_at_once);
     join_rows(log, x, r->attrs, r->nattrs, sizeof *r->attrs, key_attr,
               apply_attr);
     heddle_free(log->a, x->first, (x->n + 2) * sizeof *x->first);

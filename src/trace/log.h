@@ -69,6 +69,8 @@ struct heddle_log {
     struct heddle_table nodes;
     struct heddle_table strings;
     struct heddle_table infos;
+    struct heddle_table
+        links; /* by from << 16 | to; nodes are ids, then indices */
 
     /* Only while reading. */
     struct heddle_fmt_header header;
@@ -82,6 +84,12 @@ struct heddle_log {
     bool has_end;
     bool is_cut; /* the last chunk is not whole */
 };
+
+/* Reads a plain file, which errors call `what`, into *cap_out bytes: at least one
+ * more than *bytes_out, what was there. */
+HEDDLE_MUST_USE heddle_status heddle_log_read_file(
+    const char *path, const char *what, const struct heddle_log_opts *o,
+    uint8_t **p_out, size_t *cap_out, size_t *bytes_out);
 
 /* Makes *p, of *cap items of `bytes`, hold at least `need`. */
 HEDDLE_MUST_USE heddle_status heddle_log_grow(const struct heddle_allocator *a,

@@ -12,12 +12,13 @@
 #include "trace/store.h"
 
 static const uint8_t slot_count[HEDDLE_SLOT_KINDS] = {
-    [HEDDLE_SLOT_TASK] = 2,     [HEDDLE_SLOT_TASK_WIDE] = 3,
-    [HEDDLE_SLOT_SUBMIT] = 3,   [HEDDLE_SLOT_DEP] = 1,
-    [HEDDLE_SLOT_DEP_WIDE] = 2, [HEDDLE_SLOT_ACCESS] = 1,
-    [HEDDLE_SLOT_READY] = 1,    [HEDDLE_SLOT_READY_WIDE] = 2,
-    [HEDDLE_SLOT_STATE] = 1,    [HEDDLE_SLOT_MARK] = 1,
-    [HEDDLE_SLOT_ATTR] = 2,     [HEDDLE_SLOT_EVENT] = 3,
+    [HEDDLE_SLOT_TASK] = 2,       [HEDDLE_SLOT_TASK_WIDE] = 3,
+    [HEDDLE_SLOT_SUBMIT] = 3,     [HEDDLE_SLOT_DEP] = 1,
+    [HEDDLE_SLOT_DEP_WIDE] = 2,   [HEDDLE_SLOT_ACCESS] = 1,
+    [HEDDLE_SLOT_READY] = 1,      [HEDDLE_SLOT_READY_WIDE] = 2,
+    [HEDDLE_SLOT_STATE] = 1,      [HEDDLE_SLOT_MARK] = 1,
+    [HEDDLE_SLOT_ATTR] = 2,       [HEDDLE_SLOT_EVENT] = 3,
+    [HEDDLE_SLOT_SUBMIT_TOP] = 2,
 };
 
 /* Kinds with an id in front instead of a time. */
@@ -47,7 +48,7 @@ static void unpack_submit(const union heddle_slot *p, struct heddle_rec *r)
     r->id = p[1].sub.q;
     r->prio = p[1].sub.prio;
     r->predicted_ns = p[1].sub.predicted_ns;
-    r->x = p[2].pair.q;
+    r->x = p[0].head.kind == HEDDLE_SLOT_SUBMIT ? p[2].pair.q : 0;
 }
 
 static void unpack_ready(const union heddle_slot *p, struct heddle_rec *r)
@@ -79,7 +80,8 @@ static unsigned unpack(const union heddle_slot *p, struct heddle_rec *r)
         r->x = kind == HEDDLE_SLOT_TASK ? p[1].body.lo : p[2].pair.q;
         r->y = p[1].body.hi;
         break;
-    case HEDDLE_SLOT_SUBMIT: unpack_submit(p, r); break;
+    case HEDDLE_SLOT_SUBMIT:
+    case HEDDLE_SLOT_SUBMIT_TOP: unpack_submit(p, r); break;
     case HEDDLE_SLOT_READY:
     case HEDDLE_SLOT_READY_WIDE: unpack_ready(p, r); break;
     case HEDDLE_SLOT_STATE: r->kind = HEDDLE_REC_STATE; break;

@@ -292,6 +292,7 @@ static heddle_log *log_new(const struct heddle_log_opts *o)
     table_init(&log->nodes, log->a, sizeof(struct heddle_log_node));
     table_init(&log->strings, log->a, sizeof(const char *));
     table_init(&log->infos, log->a, sizeof(struct heddle_log_info));
+    table_init(&log->links, log->a, sizeof(struct heddle_log_link));
     return log;
 }
 
@@ -336,6 +337,8 @@ static void view_init(heddle_log *log, size_t bytes)
     v->nnodes = log->nodes.n;
     v->infos = (const struct heddle_log_info *)(void *)log->infos.items;
     v->ninfos = log->infos.n;
+    v->links = (const struct heddle_log_link *)(void *)log->links.items;
+    v->nlinks = log->links.n;
     v->bytes = bytes;
     v->wall_ns = log->header.wall_ns;
     v->origin_ns = log->header.ns0 + (uint64_t)log->origin;
@@ -396,10 +399,10 @@ heddle_status heddle_log_parse(const void *data, size_t bytes,
     return HEDDLE_OK;
 }
 
-/* Reads a plain file into memory. *bytes_out is what was there. */
-static heddle_status file_read(const char *path,
-                               const struct heddle_log_opts *o, uint8_t **p_out,
-                               size_t *cap_out, size_t *bytes_out)
+heddle_status heddle_log_read_file(const char *path, const char *what,
+                                   const struct heddle_log_opts *o,
+                                   uint8_t **p_out, size_t *cap_out,
+                                   size_t *bytes_out)
 {
     const struct heddle_allocator *a = o == NULL ? NULL : o->allocator;
     struct stat sb = {0};
@@ -413,11 +416,11 @@ static heddle_status file_read(const char *path,
         err = errno;
     else if (!S_ISREG(sb.st_mode))
         err = S_ISDIR(sb.st_mode) ? EISDIR : EINVAL;
-    cap = err == 0 && sb.st_size > 0 ? (size_t)sb.st_size : 1;
+    cap = err == 0 && sb.st_size > 0 ? (size_t)sb.st_size + 1 : 1;
     if (err == 0)
         p = heddle_alloc_large(a, cap);
-    while (p != NULL && n < cap) {
-        got = read(fd, p + n, cap - n);
+    while (p != NULL && n < cap - 1) {
+        got = read(fd, p + n, cap - 1 - n);
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0)
@@ -429,13 +432,14 @@ static heddle_status file_read(const char *path,
     if (fd >= 0)
         close(fd);
     if (err != 0) {
-        explain(o, "The log '%s' cannot be read: %s.", path,
+        explain(o, "The %s '%s' cannot be read: %s.", what, path,
                 strerror_r(err, text, sizeof text));
         heddle_free(a, p, cap);
         return err == ENOENT ? HEDDLE_ENOENT : HEDDLE_EIO;
     }
     if (p == NULL) {
-        explain(o, "There is not enough memory to read the log '%s'.", path);
+        explain(o, "There is not enough memory to read the %s '%s'.", what,
+                path);
         return HEDDLE_ENOMEM;
     }
     *p_out = p;
@@ -454,7 +458,7 @@ heddle_status heddle_log_open(const char *path,
 
     if (path == NULL || log_out == NULL)
         return HEDDLE_EINVAL;
-    HEDDLE_TRY(file_read(path, opts, &p, &cap, &bytes));
+    HEDDLE_TRY(heddle_log_read_file(path, "log", opts, &p, &cap, &bytes));
     st = heddle_log_parse(p, bytes, opts, log_out);
     heddle_free(opts == NULL ? NULL : opts->allocator, p, cap);
     return st;
@@ -497,6 +501,7 @@ void heddle_log_close(heddle_log *log)
     table_fini(&log->nodes);
     table_fini(&log->strings);
     table_fini(&log->infos);
+    table_fini(&log->links);
     for (b = log->text; b != NULL; b = next) {
         next = b->next;
         heddle_free(log->a, b, sizeof *b + b->bytes);

@@ -13,7 +13,10 @@
  *                and do not change while the lane's lock is held; chunk cur is
  *                whole up to p
  *            (3) off: mask is 0 for ever, p and limit are NULL
- * Threads    p, limit: the owner of the lane. cur, nfull, used: lane lock.
+ *            (4) file: slots mem .. mem + from of a chunk are in the file, and
+ *                chunks of a lane are written in order: the lane's lock is held
+ *                from the look at `from` until they are
+ * Threads    p, limit: the owner of the lane. cur, nfull, used, from: lane lock.
  *            writer, spare, next_epoch: file_lock.
  */
 #include <errno.h>
@@ -30,6 +33,7 @@
 #define DEF_BYTES       (UINT32_C(1) << 24)
 #define DEF_BYTES_MAX   (UINT32_C(1) << 30)
 #define PAGE_BYTES      4096
+#define FLUSH_MS        1000
 
 static uint32_t level_mask(int level)
 {
@@ -90,17 +94,18 @@ static void flight_turn(struct heddle_trace_lane *l)
     heddle_mutex_unlock(&s->lock);
 }
 
-/* Codes the chunk and appends it to the file. */
-static void file_turn(struct heddle_trace_lane *l, bool is_last)
+/* Codes what is not in the file yet and appends it. The lane's lock is held. */
+static void file_append(struct heddle_trace_lane *l,
+                        const union heddle_slot *end, bool is_last)
 {
     struct heddle_trace *tr = l->trace;
     struct heddle_lane_store *s = l->store;
-    union heddle_slot *end = heddle_load_rlx(&l->p);
     struct heddle_fmt_chunk k;
 
-    if (end == s->mem)
+    if (end == s->mem + s->from)
         return;
-    heddle_pack(s->mem, end, s->coded, &k);
+    heddle_pack(s->mem + s->from, end, s->coded, &k);
+    s->from = (size_t)(end - s->mem);
     k.lane = l->index;
     k.lost = heddle_load_rlx(&s->lost);
     heddle_mutex_lock(&tr->file_lock);
@@ -109,12 +114,39 @@ static void file_turn(struct heddle_trace_lane *l, bool is_last)
         tr->next_epoch = k.last_tick + (uint64_t)(1e9 / tr->clock.ns_per_tick);
     }
     heddle_trace_flush_defs(tr, is_last);
-    if (heddle_log_writer_chunk(&tr->writer, &k, s->coded, is_last))
-        s->nrecords += k.nrecords;
-    else
+    if (!heddle_log_writer_chunk(&tr->writer, &k, s->coded, is_last))
         heddle_add_rlx(&s->lost, k.nrecords);
     heddle_mutex_unlock(&tr->file_lock);
+}
+
+/* The chunk is full, or the trace ends. */
+static void file_turn(struct heddle_trace_lane *l, bool is_last)
+{
+    struct heddle_lane_store *s = l->store;
+
+    heddle_mutex_lock(&s->lock);
+    file_append(l, heddle_load_rlx(&l->p), is_last);
+    s->from = 0;
     lane_begin(l, 0);
+    heddle_mutex_unlock(&s->lock);
+}
+
+void heddle_trace_flush(struct heddle_trace *tr)
+{
+    if (tr == NULL || !tr->is_file)
+        return;
+    for (uint32_t i = 0; i < tr->nlanes; i++) {
+        struct heddle_lane_store *s = &tr->stores[i];
+
+        heddle_mutex_lock(&s->lock);
+        /* Acquires the records the owner has committed; pairs with the release
+         * in heddle_trace_commit(). */
+        file_append(&tr->lanes[i], heddle_load_acq(&tr->lanes[i].p), false);
+        heddle_mutex_unlock(&s->lock);
+    }
+    heddle_mutex_lock(&tr->file_lock);
+    heddle_trace_flush_defs(tr, false);
+    heddle_mutex_unlock(&tr->file_lock);
 }
 
 void heddle_trace_lane_turn(struct heddle_trace_lane *l)
@@ -208,8 +240,11 @@ static heddle_status lanes_init(struct heddle_trace *tr)
     return HEDDLE_OK;
 }
 
-static void header_init(struct heddle_trace *tr)
+static void header_init(struct heddle_trace *tr,
+                        const struct heddle_trace_opts *o)
 {
+    const bool is_virtual = heddle_clock_is_virtual(&tr->clock);
+
     tr->header = (struct heddle_fmt_header){
         .major = HEDDLE_FMT_MAJOR,
         .minor = HEDDLE_FMT_MINOR,
@@ -219,8 +254,10 @@ static void header_init(struct heddle_trace *tr)
         .ns_per_tick = tr->clock.ns_per_tick,
         .tick0 = tr->clock.tick0,
         .ns0 = tr->clock.ns0,
-        .wall_ns = heddle_clock_read(CLOCK_REALTIME),
-        .wall_tick = heddle_clock_is_virtual(&tr->clock) ? 0 : heddle_ticks(),
+        .wall_ns = is_virtual && o->wall_ns != 0
+                       ? o->wall_ns
+                       : heddle_clock_read(CLOCK_REALTIME),
+        .wall_tick = is_virtual ? o->wall_tick : heddle_ticks(),
     };
 }
 
@@ -267,13 +304,14 @@ heddle_status heddle_trace_create(const struct heddle_trace_opts *opts,
     tr->nlanes = opts->nlanes;
     tr->is_off = opts->level == HEDDLE_LOG_OFF;
     tr->is_file = opts->path != NULL && !tr->is_off;
+    tr->flush_ms = opts->flush_ms == 0 ? FLUSH_MS : opts->flush_ms;
     tr->writer.fd = -1;
     heddle_store_rlx(&tr->mask, level_mask(opts->level)); /* not shared yet */
-    heddle_mutex_init(&tr->file_lock, HEDDLE_RANK_TRACE, "trace file");
+    heddle_mutex_init(&tr->file_lock, HEDDLE_RANK_LOGFILE, "trace file");
     heddle_mutex_init(&tr->def_lock, HEDDLE_RANK_LEAF, "trace definitions");
     heddle_map_init(&tr->strings, tr->a);
     sizes_init(tr, opts);
-    header_init(tr);
+    header_init(tr, opts);
     st = lanes_init(tr);
     if (st == HEDDLE_OK && tr->is_file)
         st =
@@ -283,6 +321,8 @@ heddle_status heddle_trace_create(const struct heddle_trace_opts *opts,
         trace_free(tr);
         return st;
     }
+    if (tr->is_file)
+        heddle_trace_live_start(tr);
     *trace_out = tr;
     return HEDDLE_OK;
 }
@@ -315,6 +355,7 @@ heddle_status heddle_trace_close(struct heddle_trace *tr, char *why,
 
     if (tr == NULL)
         return HEDDLE_OK;
+    heddle_trace_live_stop(tr);
     if (tr->is_file) {
         for (uint32_t i = 0; i < tr->nlanes; i++)
             file_turn(&tr->lanes[i], true);

@@ -33,19 +33,20 @@ enum heddle_trace_bit {
 
 /* Kinds of records in memory; WIDE ones have fields that did not fit. */
 enum heddle_slot_kind {
-    HEDDLE_SLOT_TASK = 1,       /* 2 slots */
-    HEDDLE_SLOT_TASK_WIDE = 2,  /* 3 */
-    HEDDLE_SLOT_SUBMIT = 3,     /* 3 */
-    HEDDLE_SLOT_DEP = 4,        /* 1 */
-    HEDDLE_SLOT_DEP_WIDE = 5,   /* 2 */
-    HEDDLE_SLOT_ACCESS = 6,     /* 1 */
-    HEDDLE_SLOT_READY = 7,      /* 1 */
-    HEDDLE_SLOT_READY_WIDE = 8, /* 2 */
-    HEDDLE_SLOT_STATE = 9,      /* 1 */
-    HEDDLE_SLOT_MARK = 10,      /* 1 */
-    HEDDLE_SLOT_ATTR = 11,      /* 2 */
-    HEDDLE_SLOT_EVENT = 12,     /* 3 */
-    HEDDLE_SLOT_KINDS = 13,
+    HEDDLE_SLOT_TASK = 1,        /* 2 slots */
+    HEDDLE_SLOT_TASK_WIDE = 2,   /* 3 */
+    HEDDLE_SLOT_SUBMIT = 3,      /* 3 */
+    HEDDLE_SLOT_DEP = 4,         /* 1 */
+    HEDDLE_SLOT_DEP_WIDE = 5,    /* 2 */
+    HEDDLE_SLOT_ACCESS = 6,      /* 1 */
+    HEDDLE_SLOT_READY = 7,       /* 1 */
+    HEDDLE_SLOT_READY_WIDE = 8,  /* 2 */
+    HEDDLE_SLOT_STATE = 9,       /* 1 */
+    HEDDLE_SLOT_MARK = 10,       /* 1 */
+    HEDDLE_SLOT_ATTR = 11,       /* 2 */
+    HEDDLE_SLOT_EVENT = 12,      /* 3 */
+    HEDDLE_SLOT_SUBMIT_TOP = 13, /* 2; of the main program */
+    HEDDLE_SLOT_KINDS = 14,
 };
 
 #define HEDDLE_SLOTS_MAX 3 /* of one record */
@@ -182,10 +183,16 @@ static HEDDLE_INLINE void heddle_trace_submit(struct heddle_trace_lane *l,
     if (!heddle_trace_is_on(l, HEDDLE_TRACE_SUBMIT))
         return;
     p = heddle_trace_room(l);
-    heddle_slot_head(&p[0], t, HEDDLE_SLOT_SUBMIT, kernel, 0, 0);
+    heddle_slot_head(&p[0], t,
+                     parent == 0 ? HEDDLE_SLOT_SUBMIT_TOP : HEDDLE_SLOT_SUBMIT,
+                     kernel, 0, 0);
     p[1].sub.q = id;
     p[1].sub.prio = prio;
     p[1].sub.predicted_ns = predicted_ns;
+    if (HEDDLE_LIKELY(parent == 0)) {
+        heddle_trace_commit(l, p + 2);
+        return;
+    }
     p[2].pair.q = parent;
     p[2].pair.r = 0;
     heddle_trace_commit(l, p + 3);

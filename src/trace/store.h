@@ -6,9 +6,8 @@
  * What the files of the writing side share: the trace behind the opaque
  * pointer, the memory of a lane, the file. Private to trace.
  *
- * Locks: `lane` and `file` have rank TRACE and are never nested; `defs` is a
- * leaf and may be taken under either. The allocator may be called under
- * `defs`.
+ * Locks: `file` may be taken under `lane`, and `defs`, a leaf, under either.
+ * The allocator may be called under `defs`.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,6 +16,7 @@
 #include "base/alloc.h"
 #include "base/lock.h"
 #include "base/map.h"
+#include "base/thread.h"
 #include "trace/format.h"
 #include "trace/trace.h"
 
@@ -83,13 +83,14 @@ heddle_status heddle_log_writer_close(struct heddle_log_writer *w, char *why,
 
 /* The chunks of one lane. */
 struct heddle_lane_store {
-    struct heddle_mutex lock; /* flight recorder: guards cur, nfull, used */
+    struct heddle_mutex lock; /* guards cur, nfull, used, from; and that the
+                                 chunk stays */
     union heddle_slot *mem;   /* nchunks chunks, one in file mode */
     uint32_t *used;           /* slots in each full chunk; flight only */
-    uint8_t *coded;           /* file mode: the owner's scratch */
-    uint32_t cur;             /* chunk being written */
-    uint32_t nfull;           /* full ones before it, in ring order */
-    uint64_t nrecords;        /* written to the file; owner */
+    uint8_t *coded;           /* file mode: for whoever holds the lock */
+    size_t from;    /* file mode: slots that are in the file already */
+    uint32_t cur;   /* chunk being written */
+    uint32_t nfull; /* full ones before it, in ring order */
     /* Relaxed: counters, read for reports. */
     _Atomic uint64_t lost;
     _Atomic uint64_t overwritten;
@@ -110,6 +111,12 @@ struct heddle_trace {
     struct heddle_lane_store *stores;
     _Atomic uint32_t mask;
 
+    /* File mode: the thread that flushes. */
+    struct heddle_thread flusher;
+    bool has_flusher;
+    unsigned flush_ms;
+    _Atomic uint32_t stops; /* a futex */
+
     struct heddle_mutex file_lock; /* file mode: guards the three below */
     struct heddle_log_writer writer;
     struct heddle_bytes spare; /* definitions on their way to the file */
@@ -121,6 +128,11 @@ struct heddle_trace {
     uint32_t nstrings;
     uint64_t lost_defs;
 };
+
+/* live.c: starts and ends the thread that flushes. Without it the file is as good,
+ * only later. */
+void heddle_trace_live_start(struct heddle_trace *tr);
+void heddle_trace_live_stop(struct heddle_trace *tr);
 
 /* Codes the records [p, end) into `out` (heddle_pack_bound() bytes) and fills
  * in the chunk header, but for lane, seq and lost. */
@@ -147,6 +159,9 @@ void heddle_trace_flush_defs(struct heddle_trace *tr, bool is_last);
 /* Writes definitions as chunks. */
 bool heddle_trace_write_defs(struct heddle_log_writer *w, const uint8_t *p,
                              size_t bytes, bool is_last);
+
+/* Removes a file that could not be finished; leaves devices and links alone. */
+void heddle_trace_discard(const char *path);
 
 /* Puts a sentence into why[0..bytes), which may be NULL. */
 HEDDLE_PRINTF(3, 4)

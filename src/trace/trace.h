@@ -16,7 +16,9 @@
  *                     memory; heddle_trace_dump() writes them to a file at any
  *                     time, also while lanes are being written
  *   file              with a path: a full chunk is coded and appended by the
- *                     thread that filled it; the rest follows on close
+ *                     thread that filled it; what is in chunks that are not
+ *                     full follows about once per second, by a thread of the
+ *                     trace (for those who watch), and on close
  *
  * Threads: a lane is written by one thread at a time; handing it over needs
  * synchronisation (a lock, a join). The define functions, dump and set_level
@@ -46,6 +48,9 @@ struct heddle_trace_opts {
     uint32_t nchunks;     /* per lane, flight recorder; 0: 4; at least 2 */
     size_t max_def_bytes; /* kept for a dump; 0: 16 MiB */
     const char *path;     /* NULL: flight recorder */
+    unsigned flush_ms;    /* file: between two flushes; 0: 1000 */
+    uint64_t wall_ns;     /* of a virtual clock: CLOCK_REALTIME when the log */
+    uint64_t wall_tick;   /*   began, and the tick then; 0: now, 0 */
     char *why;            /* gets a sentence on failure; may be NULL */
     size_t why_bytes;
 };
@@ -77,6 +82,10 @@ heddle_status heddle_trace_close(struct heddle_trace *tr, char *why,
 HEDDLE_MUST_USE heddle_status heddle_trace_dump(struct heddle_trace *tr,
                                                 const char *path, char *why,
                                                 size_t why_bytes);
+
+/* File mode: everything recorded so far is in the file afterwards. Any thread,
+ * any time; a lane that has to change its chunk waits meanwhile. Else nothing. */
+void heddle_trace_flush(struct heddle_trace *tr);
 
 /* Borrowed; i < nlanes. */
 struct heddle_trace_lane *heddle_trace_get_lane(struct heddle_trace *tr,
@@ -111,6 +120,17 @@ void heddle_trace_define_kernel(struct heddle_trace *tr, uint32_t id,
 
 void heddle_trace_define_node(struct heddle_trace *tr, uint32_t id,
                               uint32_t kind, const char *name, uint64_t bytes);
+
+/* A way from one memory node to another, by their ids. */
+struct heddle_trace_link {
+    uint32_t from;
+    uint32_t to;
+    double bytes_per_s;
+    double latency_ns;
+    const char *name;
+};
+void heddle_trace_define_link(struct heddle_trace *tr,
+                              const struct heddle_trace_link *l);
 
 struct heddle_trace_handle {
     uint32_t id;

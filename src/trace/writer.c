@@ -14,6 +14,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -35,6 +36,15 @@ void heddle_trace_why(char *why, size_t bytes, const char *fmt, ...)
     va_start(ap, fmt);
     heddle_text_vadd(&t, fmt, ap);
     va_end(ap);
+}
+
+void heddle_trace_discard(const char *path)
+{
+    struct stat sb;
+
+    /* Of the name, not of what it leads to: /dev/stdout is not ours. */
+    if (lstat(path, &sb) == 0 && S_ISREG(sb.st_mode))
+        (void)unlink(path);
 }
 
 void heddle_log_writer_fail(struct heddle_log_writer *w, heddle_status st,

@@ -138,6 +138,11 @@ struct bench_stat {
 /* Sorts v. n > 0. */
 struct bench_stat bench_stat(double *v, size_t n);
 
+/* Sleeps until no thread of the process works any more, 5 s at most: threads of a
+ * BLAS spin for a while, and memory is unpinned behind a run. What is timed next
+ * must not pay for that, ours or the peer's. */
+void bench_settle(void);
+
 /* Ticks of the core's counter in that many nanoseconds. */
 uint64_t bench_ticks(double ns);
 

@@ -252,6 +252,8 @@ static int run_one(struct fuzz *f, uint64_t seed)
     }
     if (fuzz_live(&r))
         fuzz_check(&r);
+    if (!r.is_wrong)
+        fuzz_log_check(&r);
     heddle_store_rel(&f->began_ns, UINT64_C(0));
     r.is_leak = heddle_load_rlx(&r.memory.live) != 0; /* all threads are gone */
     run_note(f, &r);

@@ -25,7 +25,6 @@
 #include "heddle/trace.h"
 
 enum { MAX_N = 1000000, MAX_NB = 65536, CELL = 32 };
-enum { SETTLE_MS = 80 }; /* after it the threads of a BLAS sleep */
 
 enum peer_kind { PEER_LAPACK, PEER_OPENBLAS, PEER_CUSOLVER, PEER_NONE };
 
@@ -298,12 +297,12 @@ static int run_ours(struct la_bench *b, heddle_ctx *ctx, double *ns_out)
         return cli_fail(b->c, "%s", heddle_la_missing());
     problem_restore(&b->p);
     b->p.iterations = -1;
-    heddle_thread_sleep_ns(SETTLE_MS * UINT64_C(1000000));
     if (st == HEDDLE_OK && b->is_resident) {
         st = make_matrices(b, &k);
         if (st == HEDDLE_OK)
             st = send_matrices(b, ctx, &k);
     }
+    bench_settle();
     if (st == HEDDLE_OK)
         st = timed(b, ctx, &k, ns_out);
     if (st == HEDDLE_OK)
@@ -329,7 +328,7 @@ static int run_peer(struct la_bench *b, double *ns_out)
                    : cli_fail(b->c, "%s", b->gpu.why);
     problem_restore(&b->p);
     la_peer_threads(&b->blas, b->nworkers);
-    heddle_thread_sleep_ns(SETTLE_MS * UINT64_C(1000000));
+    bench_settle();
     start = heddle_clock_ns();
     b->peer_info = b->row->peer(&b->blas, &b->p);
     *ns_out = (double)(heddle_clock_ns() - start);

@@ -226,6 +226,7 @@ bool la_gpu_run(struct la_gpu *g, struct la_problem *p, bool is_resident,
         code = copy(g, p, true);
     if (code == 0)
         code = r->stream_sync(r->stream);
+    bench_settle();
     start = heddle_clock_ns();
     if (code == 0 && !is_resident)
         code = copy(g, p, true);

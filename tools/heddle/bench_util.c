@@ -8,9 +8,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/alloc.h"
 #include "base/atomic.h"
+#include "base/thread.h"
 #include "bench.h"
 #include "heddle/machine.h"
 #include "heddle/trace.h"
@@ -178,6 +180,29 @@ static int compare(const void *a, const void *b)
     const double x = *(const double *)a, y = *(const double *)b;
 
     return (x > y) - (x < y);
+}
+
+/* What all threads of the process have used, nanoseconds. */
+static uint64_t process_ns(void)
+{
+    struct timespec t;
+
+    if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t) != 0)
+        return 0;
+    return (uint64_t)t.tv_sec * HEDDLE_NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+void bench_settle(void)
+{
+    enum { STEP_NS = 20000000, QUIET = 4, MOST = 250 };
+    unsigned quiet = 0;
+
+    for (unsigned i = 0; i < MOST && quiet < QUIET; i++) {
+        const uint64_t before = process_ns();
+
+        heddle_thread_sleep_ns(STEP_NS);
+        quiet = process_ns() - before < STEP_NS / 20 ? quiet + 1 : 0;
+    }
 }
 
 struct bench_stat bench_stat(double *v, size_t n)

@@ -54,7 +54,7 @@ static int trace_run(struct cli *c, int argc, char **argv)
     v = cli_find(verb_table, argv[1]);
     if (v == NULL)
         return trace_unknown(c, argv[1]);
-    if (cli_wants_help(argc - 1, argv + 1))
+    if (!v->has_own_help && cli_wants_help(argc - 1, argv + 1))
         return cli_usage(c, "heddle trace", v);
     return v->run(c, argc - 1, argv + 1);
 }

@@ -13,6 +13,7 @@
  *   fuzz_kernel.c  the same as kernels; fuzz_opencl.c for OpenCL, fuzz_cuda.c for
  *                  CUDA
  *   fuzz_live.c    runs the program with Heddle and keeps what is seen
+ *   fuzz_log.c     looks at the log of the run
  *   fuzz_check.c   runs it again in plain memory, one operation after another,
  *                  and compares
  *
@@ -356,6 +357,13 @@ bool fuzz_find_scheds(struct fuzz_setup *s);
 void fuzz_find_cuda(struct fuzz_setup *s);
 void fuzz_drop_cuda(struct fuzz_setup *s);
 heddle_status fuzz_open(struct fuzz_run *r);
+
+/* --- fuzz_log.c ---------------------------------------------------------- */
+
+/* Where the log of this run is; false: it writes none. */
+bool fuzz_log_path(const struct fuzz_run *r, char *path, size_t cap);
+/* After the context ended. */
+void fuzz_log_check(struct fuzz_run *r);
 
 /* --- fuzz_mix.c ---------------------------------------------------------- */
 

@@ -326,8 +326,12 @@ heddle_status fuzz_open(struct fuzz_run *r)
         .faults = c->faults[0] != '\0' ? c->faults : NULL,
         .allocator = {counted_alloc, counted_free, &r->memory},
     };
-    char path[512];
+    char path[512], log[512];
 
+    if (fuzz_log_path(r, log, sizeof(log))) {
+        o.log_path = log;
+        o.log_level = 1;
+    }
     snprintf(path, sizeof(path), "%s/fuzz.machine", r->setup->folder);
     if (c->device == FUZZ_SIM) {
         if (!write_machine(path, c->machine))

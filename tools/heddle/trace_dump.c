@@ -55,6 +55,14 @@ static void dump_int(struct dump *d, const char *key, int64_t v)
         fprintf(d->out, " %s=%" PRId64, key, v);
 }
 
+static void dump_double(struct dump *d, const char *key, double v)
+{
+    if (d->json)
+        heddle_json_key_double(&d->j, key, v);
+    else
+        fprintf(d->out, " %s=%.17g", key, v);
+}
+
 /* A time that is not known is left out. */
 static void dump_time(struct dump *d, const char *key, int64_t ns)
 {
@@ -183,6 +191,26 @@ static void dump_definitions(struct dump *d, const struct heddle_log_view *v)
     }
 }
 
+static void dump_memories(struct dump *d, const struct heddle_log_view *v)
+{
+    for (size_t i = 0; i < v->nnodes; i++) {
+        dump_begin(d, "node");
+        dump_uint(d, "id", v->nodes[i].id);
+        dump_str(d, "name", v->nodes[i].name);
+        dump_uint(d, "bytes", v->nodes[i].bytes);
+        dump_end(d);
+    }
+    for (size_t i = 0; i < v->nlinks; i++) {
+        dump_begin(d, "link");
+        dump_str(d, "name", v->links[i].name);
+        dump_str(d, "from", v->nodes[v->links[i].from].name);
+        dump_str(d, "to", v->nodes[v->links[i].to].name);
+        dump_double(d, "bytes_per_s", v->links[i].bytes_per_s);
+        dump_double(d, "latency_ns", v->links[i].latency_ns);
+        dump_end(d);
+    }
+}
+
 static heddle_status dump_print(struct cli *c, const heddle_log *log)
 {
     const struct heddle_log_view *v = heddle_log_get_view(log);
@@ -191,6 +219,7 @@ static heddle_status dump_print(struct cli *c, const heddle_log *log)
 
     heddle_json_init_file(&d.j, c->out);
     dump_definitions(&d, v);
+    dump_memories(&d, v);
     for (size_t i = 0; i < v->ntasks; i++)
         dump_task(&d, v, &v->tasks[i]);
     dump_graph(&d, v);

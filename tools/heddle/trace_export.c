@@ -47,30 +47,72 @@ static int export_write(struct cli *c, const heddle_log *log,
     return st == HEDDLE_OK ? 0 : cli_output_failed(c, st);
 }
 
-static bool is_format(const char *name)
+static const struct heddle_log_format *find_format(const char *name)
 {
     const struct heddle_log_format *f;
 
     for (size_t i = 0; (f = heddle_log_get_format(i)) != NULL; i++)
         if (strcmp(f->name, name) == 0)
-            return true;
-    return false;
+            break;
+    return f;
+}
+
+/* No file that is written beside `file` may be the log. */
+static int check_parts(struct cli *c, const char *log, const char *file,
+                       const struct heddle_log_format *f)
+{
+    const char *slash = strrchr(file, '/');
+    const char *name = slash == NULL ? file : slash + 1;
+    const char *dot = strrchr(name, '.');
+    char path[4096];
+    int rc = 0;
+
+    if (dot == NULL || dot == name)
+        dot = file + strlen(file);
+    for (size_t i = 0; f->parts != NULL && f->parts[i] != NULL && rc == 0;
+         i++) {
+        snprintf(path, sizeof path, "%.*s%s", (int)(dot - file), file,
+                 f->parts[i]);
+        if (strcmp(path, file) == 0)
+            return cli_error(c, "'%s' has the extension of another file of %s",
+                             file, f->name);
+        rc = trace_check_output(c, "export", log, path);
+    }
+    return rc;
 }
 
 /* 0, or the exit status of a wrong command line. */
 static int check_args(struct cli *c, const struct cli_args *args,
                       const struct export_args *a)
 {
+    const struct heddle_log_format *f;
+    int rc;
+
     if (args->n < 1)
         return cli_error(c, "trace export needs the file of a log");
     if (a->format == NULL || a->file == NULL)
         return cli_error(c, "trace export needs --format and -o");
-    if (!is_format(a->format))
+    f = find_format(a->format);
+    if (f == NULL)
         return cli_error(c,
                          "'%s' is not a format of trace export, see 'heddle "
                          "trace export --help'",
                          a->format);
-    return trace_check_output(c, "export", args->operand[0], a->file);
+    rc = trace_check_output(c, "export", args->operand[0], a->file);
+    return rc != 0 ? rc : check_parts(c, args->operand[0], a->file, f);
+}
+
+extern const struct heddle_cmd heddle_trace_verb_export; /* at the end */
+
+static int export_help(struct cli *c)
+{
+    const struct heddle_log_format *f;
+
+    cli_usage(c, "heddle trace", &heddle_trace_verb_export);
+    fputs("\nFormats:\n", c->out);
+    for (size_t i = 0; (f = heddle_log_get_format(i)) != NULL; i++)
+        fprintf(c->out, "  %-9s %s\n", f->name, f->help);
+    return 0;
 }
 
 static int export_run(struct cli *c, int argc, char **argv)
@@ -86,8 +128,11 @@ static int export_run(struct cli *c, int argc, char **argv)
         {.name = NULL},
     };
     heddle_log *log = NULL;
-    int rc = cli_parse(c, "trace export", argc, argv, opts, &args);
+    int rc;
 
+    if (cli_wants_help(argc, argv))
+        return export_help(c);
+    rc = cli_parse(c, "trace export", argc, argv, opts, &args);
     if (rc == 0)
         rc = check_args(c, &args, &a);
     if (rc == 0)
@@ -107,11 +152,12 @@ const struct heddle_cmd heddle_trace_verb_export = {
         "heddle trace export LOG --format FORMAT -o FILE [--deps]\n"
         "                        [--states] [--json]\n"
         "\n"
-        "  --format FORMAT   chrome (chrome://tracing, ui.perfetto.dev) or\n"
-        "                    paje (ViTE)\n"
-        "  -o FILE           where to write\n"
+        "  --format FORMAT   one of the formats below\n"
+        "  -o FILE           where to write; formats of several files put the\n"
+        "                    others next to it\n"
         "  --deps            dependencies too, as arrows\n"
         "  --states          what workers do between tasks, too\n"
         "  --json            one JSON object about what was written\n",
     .run = export_run,
+    .has_own_help = true,
 };

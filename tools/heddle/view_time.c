@@ -264,6 +264,17 @@ static const char *node_name(const struct heddle_log_view *v, uint32_t i)
     return i < v->nnodes && v->nodes[i].name != NULL ? v->nodes[i].name : "?";
 }
 
+/* Bytes per second that a link can carry; NaN: not known. */
+static double link_limit(const struct heddle_log_view *v, uint32_t src,
+                         uint32_t dst)
+{
+    for (size_t i = 0; i < v->nlinks; i++)
+        if (v->links[i].from == src && v->links[i].to == dst &&
+            v->links[i].bytes_per_s > 0)
+            return v->links[i].bytes_per_s;
+    return NAN;
+}
+
 /* A curve per link and per domain of power, in order of appearance. */
 static void put_event_curves(struct view_build *b)
 {
@@ -289,7 +300,8 @@ static void put_event_curves(struct view_build *b)
 
             heddle_text_add(&t, "%s to %s", node_name(v, src),
                             node_name(v, dst));
-            put_curve(b, HEDDLE_CURVE_LINK, src + 256 * dst, name, NAN);
+            put_curve(b, HEDDLE_CURVE_LINK, src + 256 * dst, name,
+                      link_limit(v, src, dst));
         } else {
             heddle_text_add(&t, "domain %u", (unsigned)e->b);
             put_curve(b, HEDDLE_CURVE_POWER, e->b, name, NAN);

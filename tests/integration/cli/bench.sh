@@ -45,7 +45,7 @@ holds "r[7]['metg50_us'] is None or 1 <= r[7]['metg50_us'] <= 100"
 json 1 bench scale --tasks 100 --reps 1 --task-us 5
 holds "r[0]['speedup'] > 0"
 json 1 bench log --tasks 2000 --reps 2 --log held.log
-holds "r[0]['clock_read_ns'] > 0"
+holds "0 < r[0]['file_bytes_per_task'] <= 24 and r[0]['clock_read_ns'] > 0"
 json 1 trace info held.log
 json 1 bench idle
 holds "r[0]['cpu_percent'] < 20"
