@@ -24,6 +24,16 @@ ok demo --n 120 --nb 30 --log zero.log --log-level 0 --no-progress
 ok trace view zero.log -o zero.html
 check page zero.html
 
+# Devices, transfers, memory: of a machine in virtual time.
+HEDDLE_LOG_LEVEL=1 ok bench memory --workload gemm --tiles 6 --budget 25% \
+    --policy heft --log moved.log \
+    --machine "$root/examples/machines/laptop.machine"
+ok trace view moved.log -o moved.html
+check page moved.html
+for what in '"kind":"memory"' '"kind":"link"' 'data-array="xfer_start"'; do
+    grep -q "$what" moved.html || wrong "moved.html: no $what"
+done
+
 # Whatever a log holds, the page is well formed.
 for kind in odd empty one cancelled lost; do
     check log "$kind" "$kind.log"

@@ -111,6 +111,10 @@ def check_pack(p):
     assert all(t < n for t in p.get("edge_pred", []))
     assert all(h < d["handles"] for h in p.get("op_handle", []))
     assert all(t < n for t in p.get("path_task", []))
+    for node in list(p.get("xfer_src", [])) + list(p.get("xfer_dst", [])):
+        assert node < len(d["nodes"])
+    for name, most in (("xfer_handle", d["handles"]), ("xfer_task", n)):
+        assert all(i < most or i == NONE for i in p.get(name, []))
     text = bytes(p.get("text", b""))
     for name in ("task_name", "handle_name", "mark_text"):
         for at in p.get(name, []):
