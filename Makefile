@@ -29,7 +29,7 @@ check: setup all    ## set up, build, run all tests
 	@$(call test,release)
 
 demo: setup all     ## set up, build, run a tile Cholesky on all cores
-	@$(TOOL) demo --log build/heddle-demo.log
+	@$(TOOL) demo --log build/heddle-demo.log --page build/heddle-demo.html
 
 debug asan tsan cuda no-deps: | build ## the same with another preset: build and test
 	@$(call build,$@)

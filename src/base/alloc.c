@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static void *default_alloc(void *user, size_t bytes, size_t align)
 {
@@ -44,6 +45,19 @@ void *heddle_alloc_aligned(const struct heddle_allocator *a, size_t bytes,
 void *heddle_alloc(const struct heddle_allocator *a, size_t bytes)
 {
     return heddle_alloc_aligned(a, bytes, _Alignof(max_align_t));
+}
+
+void *heddle_alloc_large(const struct heddle_allocator *a, size_t bytes)
+{
+    const size_t huge = (size_t)2 << 20;
+    void *p;
+
+    if (bytes < 2 * huge)
+        return heddle_alloc(a, bytes);
+    p = heddle_alloc_aligned(a, bytes, huge);
+    if (p != NULL) /* a hint; up to the last whole one, the rest is others' */
+        (void)madvise(p, bytes / huge * huge, MADV_HUGEPAGE);
+    return p;
 }
 
 void *heddle_zalloc_aligned(const struct heddle_allocator *a, size_t n,

@@ -18,7 +18,10 @@ extern const struct heddle_allocator heddle_allocator_default;
 void *heddle_alloc(const struct heddle_allocator *a, size_t bytes);
 void *heddle_alloc_aligned(const struct heddle_allocator *a, size_t bytes,
                            size_t align);
-/* The same, zeroed; n * bytes is checked for overflow (then NULL). */
+/* The same for arrays that may be very large, from a few MiB on in huge pages:
+ * the first touch of each small page costs more than a pass over it. */
+void *heddle_alloc_large(const struct heddle_allocator *a, size_t bytes);
+/* heddle_alloc, zeroed; n * bytes is checked for overflow (then NULL). */
 void *heddle_zalloc(const struct heddle_allocator *a, size_t n, size_t bytes);
 void *heddle_zalloc_aligned(const struct heddle_allocator *a, size_t n,
                             size_t bytes, size_t align);

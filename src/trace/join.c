@@ -106,8 +106,12 @@ static heddle_status order_rows(const heddle_log *log, const void *rows,
                                 size_t n, size_t bytes, key_fn *first,
                                 key_fn *second, struct heddle_pair **out)
 {
-    struct heddle_pair *p = heddle_zalloc(log->a, 2 * n, sizeof *p);
+    struct heddle_pair *p;
+    size_t total;
 
+    if (!heddle_mul(&total, 2 * n, sizeof *p))
+        return HEDDLE_ENOMEM;
+    p = heddle_alloc_large(log->a, total);
     if (p == NULL)
         return HEDDLE_ENOMEM;
     for (size_t i = 0; i < n; i++)
@@ -135,7 +139,7 @@ static heddle_status sort_rows(const heddle_log *log, void *rows, size_t n,
     if (n < 2 || (first == NULL && rows_are_sorted(old, n, bytes, second)))
         return HEDDLE_OK;
     HEDDLE_TRY(order_rows(log, old, n, bytes, first, second, &p));
-    sorted = heddle_alloc(log->a, n * bytes);
+    sorted = heddle_alloc_large(log->a, n * bytes);
     if (sorted != NULL) {
         for (size_t i = 0; i < n; i++)
             memcpy(sorted + i * bytes, old + p[i].idx * bytes, bytes);
@@ -161,12 +165,89 @@ static heddle_status sort_simple(struct heddle_log_build *b)
                          key_state));
     HEDDLE_TRY(
         sort_rows(log, &r->marks, r->nmarks, sizeof *r->marks, NULL, key_mark));
-    HEDDLE_TRY(sort_rows(log, &r->events, r->nevents, sizeof *r->events, NULL,
-                         key_event));
-    HEDDLE_TRY(sort_rows(log, &b->sub, b->n[HEDDLE_REC_SUBMIT], sizeof *b->sub,
-                         NULL, key_sub));
-    return sort_rows(log, &b->ready, b->n[HEDDLE_REC_READY], sizeof *b->ready,
-                     NULL, key_ready);
+    return sort_rows(log, &r->events, r->nevents, sizeof *r->events, NULL,
+                     key_event);
+}
+
+/* What is joined with the tasks, by their ids. */
+static heddle_status sort_joined(struct heddle_log_build *b)
+{
+    HEDDLE_TRY(sort_rows(b->log, &b->sub, b->n[HEDDLE_REC_SUBMIT],
+                         sizeof *b->sub, NULL, key_sub));
+    return sort_rows(b->log, &b->ready, b->n[HEDDLE_REC_READY],
+                     sizeof *b->ready, NULL, key_ready);
+}
+
+/* ---- ids that lie close together ---- */
+
+/* Nearly every log: ids are counted, so tables indexed by them take the place of
+ * sorting. first[k] is where the rows of id min + k begin in by_id. */
+struct ids {
+    uint64_t min;
+    size_t n; /* 0: they are far apart */
+    uint32_t *first;
+};
+
+static void ids_range(struct ids *x, const struct heddle_log_task *rows,
+                      size_t n)
+{
+    uint64_t max = 0;
+
+    x->min = UINT64_MAX;
+    for (size_t i = 0; i < n; i++) {
+        x->min = rows[i].id < x->min ? rows[i].id : x->min;
+        max = rows[i].id > max ? rows[i].id : max;
+    }
+    x->n = n > 0 && max - x->min < 2 * (uint64_t)n + 1024
+               ? (size_t)(max - x->min) + 1
+               : 0;
+}
+
+/* Has every submission an execution? Then *yes and x are set; otherwise, and
+ * when ids are far apart, the sorted way is taken. */
+static heddle_status ids_check(const struct heddle_log_build *b, struct ids *x,
+                               bool *yes)
+{
+    const size_t nexec = b->n[HEDDLE_REC_TASK];
+    uint8_t *seen;
+
+    *yes = false;
+    ids_range(x, b->exec, nexec);
+    if (x->n == 0)
+        return HEDDLE_OK;
+    seen = heddle_zalloc(b->log->a, x->n, 1);
+    if (seen == NULL)
+        return HEDDLE_ENOMEM;
+    for (size_t i = 0; i < nexec; i++)
+        seen[b->exec[i].id - x->min] = 1;
+    *yes = true;
+    for (size_t i = 0; i < b->n[HEDDLE_REC_SUBMIT] && *yes; i++) {
+        const uint64_t k = b->sub[i].id - x->min;
+
+        *yes = k < x->n && seen[k] != 0;
+    }
+    heddle_free(b->log->a, seen, x->n);
+    return HEDDLE_OK;
+}
+
+/* by_id and first, by counting; stable, so by time within an id. */
+static heddle_status ids_index(heddle_log *log, struct ids *x)
+{
+    struct heddle_log_arrays *r = &log->arr;
+    uint32_t *first = heddle_zalloc(log->a, x->n + 2, sizeof *first);
+
+    if (first == NULL)
+        return HEDDLE_ENOMEM;
+    /* Two places ahead: after filling, first[k + 1] has moved on to the end of
+     * k, which is where k + 1 begins. */
+    for (size_t i = 0; i < r->ntasks; i++)
+        first[r->tasks[i].id - x->min + 2]++;
+    for (size_t k = 2; k < x->n + 2; k++)
+        first[k] += first[k - 1];
+    for (size_t i = 0; i < r->ntasks; i++)
+        r->by_id[first[r->tasks[i].id - x->min + 1]++] = (uint32_t)i;
+    x->first = first;
+    return HEDDLE_OK;
 }
 
 /* ---- joining ---- */
@@ -204,7 +285,92 @@ static size_t pending_walk(const struct heddle_log_build *b,
     return k;
 }
 
-/* Executions and pending submissions become arr.tasks, sorted by time. */
+enum { FEW = 32 };
+
+/* Pairs with one start, few of them: the longer first. false: too many. */
+static bool order_ties(struct heddle_pair *p, size_t n,
+                       const struct heddle_log_task *exec)
+{
+    struct heddle_pair x;
+    size_t from = 0, k;
+
+    for (size_t i = 1; i < n; i++) {
+        if (p[i].key != p[from].key)
+            from = i;
+        if (i - from > FEW)
+            return false;
+        x = p[i];
+        for (k = i; k > from && exec[p[k - 1].idx].end_ns < exec[x.idx].end_ns;
+             k--)
+            p[k] = p[k - 1];
+        p[k] = x;
+    }
+    return true;
+}
+
+/* Executions by start, longer first. Ties are rare, so the second key is not
+ * worth a sort of its own, unless they are not rare. */
+static heddle_status order_exec(const struct heddle_log_build *b, size_t n,
+                                struct heddle_pair **out)
+{
+    const heddle_log *log = b->log;
+
+    HEDDLE_TRY(order_rows(log, b->exec, n, sizeof *b->exec, NULL,
+                          key_task_start, out));
+    if (order_ties(*out, n, b->exec))
+        return HEDDLE_OK;
+    order_free(log, *out, n);
+    return order_rows(log, b->exec, n, sizeof *b->exec, key_task_end,
+                      key_task_start, out);
+}
+
+/* Brings rows[i] to the place of rows[p[i].idx], for all i, along the cycles of
+ * that permutation: a log of ten million tasks has no room for a second copy. */
+static void exec_permute(struct heddle_log_task *rows, struct heddle_pair *p,
+                         size_t n)
+{
+    struct heddle_log_task first;
+    size_t to, from;
+
+    for (size_t i = 0; i < n; i++) {
+        if (p[i].idx == i)
+            continue;
+        first = rows[i];
+        for (to = i; (from = (size_t)p[to].idx) != i; to = from) {
+            rows[to] = rows[from];
+            p[to].idx = to;
+        }
+        rows[to] = first;
+        p[to].idx = to;
+    }
+}
+
+/* The executions become the first of arr.tasks, in order. */
+static heddle_status exec_move(struct heddle_log_build *b)
+{
+    heddle_log *log = b->log;
+    struct heddle_log_arrays *r = &log->arr;
+    const size_t n = b->n[HEDDLE_REC_TASK];
+    struct heddle_pair *p;
+
+    if (n == 0)
+        return HEDDLE_OK;
+    HEDDLE_TRY(order_exec(b, n, &p));
+    exec_permute(b->exec, p, n);
+    order_free(log, p, n);
+    if (r->tasks != NULL) {
+        memcpy(r->tasks, b->exec, n * sizeof *r->tasks);
+        return HEDDLE_OK;
+    }
+    HEDDLE_ASSERT(n == b->cap[HEDDLE_REC_TASK]);
+    r->tasks = b->exec;
+    r->ntasks = n;
+    b->exec = NULL;
+    return HEDDLE_OK;
+}
+
+/* Executions and pending submissions become arr.tasks, sorted by time: what
+ * never ran has no start, which is later than any. */
 static heddle_status tasks_build(struct heddle_log_build *b)
 {
     heddle_log *log = b->log;
@@ -213,23 +379,20 @@ static heddle_status tasks_build(struct heddle_log_build *b)
     struct heddle_pair *by = NULL;
     size_t n;
 
-    if (nexec > 0)
+    if (nexec > 0 && b->n[HEDDLE_REC_SUBMIT] > 0)
         HEDDLE_TRY(order_rows(log, b->exec, nexec, sizeof *b->exec, NULL,
                               key_task_id, &by));
     n = nexec + pending_walk(b, by, NULL);
-    if (n > 0 && n < UINT32_MAX)
-        r->tasks = heddle_alloc(log->a, n * sizeof *r->tasks);
+    if (n > nexec && n < UINT32_MAX)
+        r->tasks = heddle_alloc_large(log->a, n * sizeof *r->tasks);
     if (r->tasks != NULL) {
         r->ntasks = n;
-        if (nexec > 0)
-            memcpy(r->tasks, b->exec, nexec * sizeof *r->tasks);
         (void)pending_walk(b, by, r->tasks + nexec);
     }
     order_free(log, by, nexec);
-    if (n > 0 && r->tasks == NULL)
+    if (n > nexec && r->tasks == NULL)
         return n < UINT32_MAX ? HEDDLE_ENOMEM : HEDDLE_EOVERFLOW;
-    return sort_rows(log, &r->tasks, r->ntasks, sizeof *r->tasks, key_task_end,
-                     key_task_start);
+    return exec_move(b);
 }
 
 static void apply_sub(const heddle_log *log, struct heddle_log_task *t,
@@ -276,11 +439,13 @@ static void apply_attr(const heddle_log *log, struct heddle_log_task *t,
         t->predicted_ns = (float)x->value;
 }
 
-/* Applies each row, sorted by id, to all tasks with its id. */
-static void join_rows(const heddle_log *log, const void *rows, size_t n,
-                      size_t bytes, key_fn *key,
-                      void (*apply)(const heddle_log *,
-                                    struct heddle_log_task *, const void *))
+typedef void apply_fn(const heddle_log *log, struct heddle_log_task *t,
+                      const void *row);
+
+/* Applies each row to all tasks with its id. Without ids the rows are sorted. */
+static void join_rows(const heddle_log *log, const struct ids *x,
+                      const void *rows, size_t n, size_t bytes, key_fn *key,
+                      apply_fn *apply)
 {
     const struct heddle_log_arrays *r = &log->arr;
     size_t j = 0;
@@ -289,6 +454,11 @@ static void join_rows(const heddle_log *log, const void *rows, size_t n,
         const void *row = (const uint8_t *)rows + i * bytes;
         const uint64_t id = key(row);
 
+        if (x->first != NULL) {
+            if (id - x->min >= x->n)
+                continue;
+            j = x->first[id - x->min];
+        }
         while (j < r->ntasks && r->tasks[r->by_id[j]].id < id)
             j++;
         for (size_t k = j; k < r->ntasks && r->tasks[r->by_id[k]].id == id; k++)
@@ -296,29 +466,39 @@ static void join_rows(const heddle_log *log, const void *rows, size_t n,
     }
 }
 
-static heddle_status tasks_join(struct heddle_log_build *b)
+static heddle_status by_id_sort(heddle_log *log)
 {
-    heddle_log *log = b->log;
     struct heddle_log_arrays *r = &log->arr;
     struct heddle_pair *by;
 
-    if (r->ntasks == 0)
-        return HEDDLE_OK;
-    r->by_id = heddle_alloc(log->a, r->ntasks * sizeof *r->by_id);
-    if (r->by_id == NULL)
-        return HEDDLE_ENOMEM;
     HEDDLE_TRY(order_rows(log, r->tasks, r->ntasks, sizeof *r->tasks, NULL,
                           key_task_id, &by));
     for (size_t i = 0; i < r->ntasks; i++)
         r->by_id[i] = (uint32_t)by[i].idx;
     order_free(log, by, r->ntasks);
-    join_rows(log, b->sub, b->n[HEDDLE_REC_SUBMIT], sizeof *b->sub, key_sub,
+    return HEDDLE_OK;
+}
+
+static heddle_status tasks_join(struct heddle_log_build *b, struct ids *x)
+{
+    heddle_log *log = b->log;
+    struct heddle_log_arrays *r = &log->arr;
+
+    if (r->ntasks == 0)
+        return HEDDLE_OK;
+    r->by_id = heddle_alloc_large(log->a, r->ntasks * sizeof *r->by_id);
+    if (r->by_id == NULL)
+        return HEDDLE_ENOMEM;
+    HEDDLE_TRY(x->n > 0 ? ids_index(log, x) : by_id_sort(log));
+    join_rows(log, x, b->sub, b->n[HEDDLE_REC_SUBMIT], sizeof *b->sub, key_sub,
               apply_sub);
-    join_rows(log, b->ready, b->n[HEDDLE_REC_READY], sizeof *b->ready,
+    join_rows(log, x, b->ready, b->n[HEDDLE_REC_READY], sizeof *b->ready,
               key_ready, apply_ready);
-    join_rows(log, b->sub, b->n[HEDDLE_REC_SUBMIT], sizeof *b->sub, key_sub,
+    join_rows(log, x, b->sub, b->n[HEDDLE_REC_SUBMIT], sizeof *b->sub, key_sub,
               apply_at_once);
-    join_rows(log, r->attrs, r->nattrs, sizeof *r->attrs, key_attr, apply_attr);
+    join_rows(log, x, r->attrs, r->nattrs, sizeof *r->attrs, key_attr,
+              apply_attr);
+    heddle_free(log->a, x->first, (x->n + 2) * sizeof *x->first);
     return HEDDLE_OK;
 }
 
@@ -391,8 +571,18 @@ static heddle_status states_join(heddle_log *log)
 
 heddle_status heddle_log_join(struct heddle_log_build *b)
 {
+    struct ids ids = {0};
+    bool is_plain;
+
     HEDDLE_TRY(sort_simple(b));
-    HEDDLE_TRY(tasks_build(b));
-    HEDDLE_TRY(tasks_join(b));
+    HEDDLE_TRY(ids_check(b, &ids, &is_plain));
+    if (is_plain) {
+        HEDDLE_TRY(exec_move(b));
+    } else {
+        ids.n = 0;
+        HEDDLE_TRY(sort_joined(b));
+        HEDDLE_TRY(tasks_build(b));
+    }
+    HEDDLE_TRY(tasks_join(b, &ids));
     return states_join(b->log);
 }

@@ -66,24 +66,26 @@ static heddle_status count_put(struct heddle_log_build *b,
 
 static heddle_status kernel_index(heddle_log *log, uint32_t id, uint32_t *out)
 {
+    const size_t n = log->kernels.n;
     struct heddle_log_kernel *k;
 
     HEDDLE_TRY(heddle_table_at(&log->kernels, id, out));
-    k = (struct heddle_log_kernel *)(void *)log->kernels.items + *out;
-    if (k->name != NULL)
+    if (log->kernels.n == n) /* known: definitions have names */
         return HEDDLE_OK;
+    k = (struct heddle_log_kernel *)(void *)log->kernels.items + *out;
     k->id = id;
     return heddle_log_name(log, "kernel", id, &k->name);
 }
 
 static heddle_status handle_index(heddle_log *log, uint32_t id, uint32_t *out)
 {
+    const size_t n = log->handles.n;
     struct heddle_log_handle *h;
 
     HEDDLE_TRY(heddle_table_at(&log->handles, id, out));
-    h = (struct heddle_log_handle *)(void *)log->handles.items + *out;
-    if (h->name != NULL)
+    if (log->handles.n == n)
         return HEDDLE_OK;
+    h = (struct heddle_log_handle *)(void *)log->handles.items + *out;
     h->id = id;
     h->parent = *out;
     return heddle_log_name(log, "handle", id, &h->name);
@@ -219,12 +221,16 @@ static heddle_status fill_put(struct heddle_log_build *b,
 static heddle_status rows_alloc(struct heddle_log_build *b, unsigned kind,
                                 void **out)
 {
+    size_t bytes;
+
     *out = NULL;
     if (b->cap[kind] == 0)
         return HEDDLE_OK;
     if (b->cap[kind] >= UINT32_MAX)
         return HEDDLE_EOVERFLOW;
-    *out = heddle_zalloc(b->log->a, b->cap[kind], row_bytes(kind));
+    if (!heddle_mul(&bytes, b->cap[kind], row_bytes(kind)))
+        return HEDDLE_ENOMEM;
+    *out = heddle_alloc_large(b->log->a, bytes); /* invariant (1) fills it */
     return *out == NULL ? HEDDLE_ENOMEM : HEDDLE_OK;
 }
 

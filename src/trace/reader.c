@@ -418,7 +418,7 @@ heddle_status heddle_log_read_file(const char *path, const char *what,
         err = S_ISDIR(sb.st_mode) ? EISDIR : EINVAL;
     cap = err == 0 && sb.st_size > 0 ? (size_t)sb.st_size + 1 : 1;
     if (err == 0)
-        p = heddle_alloc(a, cap);
+        p = heddle_alloc_large(a, cap);
     while (p != NULL && n < cap - 1) {
         got = read(fd, p + n, cap - 1 - n);
         if (got < 0 && errno == EINTR)

@@ -19,6 +19,8 @@
 #include "heddle/machine.h"
 #include "heddle/trace.h"
 #include "progress.h"
+#include "trace_cmd.h"
+#include "view_cmd.h"
 
 enum { MAX_N = 200000, MAX_NB = 4096, AUTO_N = 8192 };
 /* With a GPU: tiles that keep it busy; the check on the cores takes the time. */
@@ -29,7 +31,7 @@ enum { GPU_NB = 1024, GPU_AUTO_N = 16384 };
 
 struct demo {
     struct cli *c;
-    const char *log, *kernels, *devices;
+    const char *log, *page, *kernels, *devices;
     const struct heddle_tile_ops *ops;
     uint64_t n, nb, workers, log_level;
     bool no_progress;
@@ -222,6 +224,24 @@ static int demo_execute(struct demo *d)
     return 0;
 }
 
+/* The run as a page. */
+static int demo_page(struct demo *d)
+{
+    const struct view_opts o = {.file = d->log,
+                                .title = "The demo of Heddle",
+                                .npacks = 1,
+                                .is_packed = true};
+    struct view_pack *pack = NULL;
+    int rc = trace_check_output(d->c, "view", d->log, d->page);
+
+    if (rc == 0)
+        rc = view_load(d->c, &o, &pack);
+    if (rc == 0)
+        rc = view_save(d->c, d->page, o.title, &pack, 1);
+    view_pack_unref(pack);
+    return rc;
+}
+
 /* --- the summary ---------------------------------------------------------- */
 
 static double gflops(const struct demo *d)
@@ -290,12 +310,14 @@ static void print_summary(const struct demo *d)
             d->error, d->error < GOOD_ERROR ? "right" : "WRONG");
     heddle_text_init(&t, a, sizeof(a));
     heddle_text_bytes(&t, r->log_bytes);
-    fprintf(out, "trace        %s (%s); look at it with\n", d->log, a);
-    fprintf(out, "  %s trace info %s\n", d->c->prog, d->log);
-    fprintf(out,
-            "  %s trace export %s --format chrome -o demo.json\n"
-            "  and open demo.json in ui.perfetto.dev or chrome://tracing\n",
-            d->c->prog, d->log);
+    fprintf(out, "trace        %s (%s)", d->log, a);
+    if (d->page != NULL)
+        fprintf(out, "\npage         %s: open it in a browser\n", d->page);
+    else
+        fprintf(out,
+                "; a page for a browser is made by\n"
+                "  %s trace view %s -o heddle-demo.html\n",
+                d->c->prog, d->log);
 }
 
 static void json_places(struct heddle_json *j, const struct demo_report *r)
@@ -345,6 +367,7 @@ static int print_json(const struct demo *d)
     heddle_json_key_bool(&j, "right", d->error < GOOD_ERROR);
     heddle_json_key_str(&j, "log", d->log);
     heddle_json_key_uint(&j, "log_bytes", d->report.log_bytes);
+    heddle_json_key_str(&j, "page", d->page);
     heddle_json_end(&j);
     heddle_json_line(&j);
     st = heddle_json_finish(&j);
@@ -363,6 +386,8 @@ static int demo_steps(struct demo *d)
         return rc;
     demo_announce(d);
     rc = demo_execute(d);
+    if (rc == 0 && d->page != NULL)
+        rc = demo_page(d);
     if (rc != 0)
         return rc;
     if (d->c->json)
@@ -382,6 +407,7 @@ static int demo_run(struct cli *c, int argc, char **argv)
         {"--nb", CLI_UINT, &d.nb, 1, MAX_NB},
         {"--workers", CLI_UINT, &d.workers, 1, 4096},
         {"--log", CLI_STRING, &d.log, 0, 0},
+        {"--page", CLI_STRING, &d.page, 0, 0},
         {"--log-level", CLI_UINT, &d.log_level, 0, HEDDLE_LOG_EXPERT},
         {"--kernels", CLI_STRING, &d.kernels, 0, 0},
         {"--devices", CLI_STRING, &d.devices, 0, 0},
@@ -412,8 +438,8 @@ const struct heddle_cmd heddle_cmd_demo = {
     .help = "factorises a matrix by tasks on cores and GPUs and checks it",
     .usage =
         "heddle demo [--n N] [--nb NB] [--workers W] [--kernels blas|plain]\n"
-        "    [--devices LIST] [--log FILE] [--log-level L] [--no-progress] "
-        "[--json]\n"
+        "    [--devices LIST] [--log FILE] [--log-level L] [--page FILE]\n"
+        "    [--no-progress] [--json]\n"
         "\n"
         "  --n            order of the matrix (default: about a second of "
         "work)\n"
@@ -425,6 +451,7 @@ const struct heddle_cmd heddle_cmd_demo = {
         "  --devices      as in HEDDLE_DEVICES, 'none' for the cores alone\n"
         "  --log          where the trace goes (default heddle-demo.log)\n"
         "  --log-level    0 (tasks) to 3 (default 1: with dependencies)\n"
+        "  --page         the run as a page for a browser, too\n"
         "  --no-progress  no progress bar\n"
         "  --json         one JSON object\n",
     .run = demo_run,

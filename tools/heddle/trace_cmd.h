@@ -18,6 +18,12 @@
 #include "cmd.h"
 #include "heddle/trace.h"
 
+/* From here on memory that is freed is kept for the next array: the first touch
+ * of a page costs more than what is done with it. */
+void trace_memory_keep(void);
+/* Gives what is free back to the system. */
+void trace_memory_return(void);
+
 /* Opens the log that is args->operand[0], which must be there. Returns 0, or
  * the exit status after a sentence; `verb` is named in it. */
 int trace_open(struct cli *c, const char *verb, const struct cli_args *args,

@@ -5,10 +5,24 @@
 #include "trace_cmd.h"
 
 #include <inttypes.h>
+#include <limits.h>
+#include <malloc.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/text.h"
+
+void trace_memory_keep(void)
+{
+    (void)mallopt(M_MMAP_MAX, 0);
+    (void)mallopt(M_TRIM_THRESHOLD, INT_MAX);
+    (void)mallopt(M_ARENA_MAX, 1);
+}
+
+void trace_memory_return(void)
+{
+    (void)malloc_trim(0);
+}
 
 int trace_open(struct cli *c, const char *verb, const struct cli_args *args,
                heddle_log **log_out)
@@ -20,6 +34,7 @@ int trace_open(struct cli *c, const char *verb, const struct cli_args *args,
 
     if (args->n < 1)
         return cli_error(c, "trace %s needs the file of a log", verb);
+    trace_memory_keep();
     st = heddle_log_open(args->operand[0], &o, log_out);
     if (st == HEDDLE_ENOENT || st == HEDDLE_EIO)
         return cli_fail(c, "%s", why); /* it names the file */

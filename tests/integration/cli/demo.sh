@@ -7,13 +7,24 @@
 ok demo --n 200 --nb 40
 has '^tasks  *35: 5 potrf, 10 trsm, 10 syrk, 10 gemm$'
 has 'eps) = .*: right$'
-has 'heddle trace export heddle-demo.log --format chrome'
+has 'heddle trace view heddle-demo.log -o heddle-demo.html'
 has '100 % of the tasks done'
 [ -s heddle-demo.log ] || wrong 'no log'
 
 json 1 trace info heddle-demo.log
 ok trace export heddle-demo.log --format chrome -o demo.json
 python3 -m json.tool demo.json >/dev/null || wrong 'the export is not JSON'
+
+ok demo --n 200 --nb 40 --page demo.html
+has '^page  *demo.html: open it in a browser$'
+python3 "$here/view.py" page demo.html || wrong 'the page is not whole'
+fails_late() {
+    "$heddle" demo --n 100 --nb 50 --no-progress "$@" >out 2>err &&
+        wrong "demo $*: no failure"
+    [ "$(wc -l <err)" -eq 1 ] || wrong "demo $*: not one line on stderr"
+}
+fails_late --log same.log --page same.log
+fails_late --page /nowhere/x.html
 
 ok demo --n 200 --nb 40 --no-progress
 ! grep -q 'tasks done' out || wrong 'progress in spite of --no-progress'

@@ -1,0 +1,91 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# heddle trace view and heddle trace serve: pages, data, requests.
+# shellcheck source=tests/integration/cli/lib.sh
+. "$2/tests/integration/cli/lib.sh"
+
+# check WHAT ARGS: a check of view.py holds.
+check() {
+    python3 "$here/view.py" "$@" >out 2>err || wrong "view.py $*"
+}
+
+ok demo --n 240 --nb 20 --log run.log --no-progress
+json 1 trace view run.log -o run.html
+holds "r[0]['file'] == 'run.html' and r[0]['runs'][0]['tasks'] == 364"
+check same run.log run.html "$heddle"
+ok trace view run.log run.log -o two.html --title '</title><b>"x & y'
+[ ! -s out ] || wrong 'view prints'
+check page two.html 2
+grep -q '^<title>&lt;/title&gt;&lt;b&gt;&quot;x &amp; y</title>$' two.html ||
+    wrong 'the title is not escaped'
+ok trace view run.log -o /dev/stdout
+grep -q 'data-array="run_start"' out || wrong 'no page on stdout'
+ok demo --n 120 --nb 30 --log zero.log --log-level 0 --no-progress
+ok trace view zero.log -o zero.html
+check page zero.html
+
+# Devices, transfers, memory: of a machine in virtual time.
+HEDDLE_LOG_LEVEL=1 ok bench memory --workload gemm --tiles 6 --budget 25% \
+    --policy heft --log moved.log \
+    --machine "$root/examples/machines/laptop.machine"
+ok trace view moved.log -o moved.html
+check page moved.html
+for what in '"kind":"memory"' '"kind":"link"' 'data-array="xfer_start"'; do
+    grep -q "$what" moved.html || wrong "moved.html: no $what"
+done
+
+# Whatever a log holds, the page is well formed.
+for kind in odd empty one cancelled lost; do
+    check log "$kind" "$kind.log"
+    ok trace info "$kind.log"
+    ok trace view "$kind.log" -o "$kind.html"
+    check page "$kind.html"
+done
+! grep -q 'alert(1)</script>' odd.html || wrong 'a name ended the script'
+
+# Cut anywhere: a page that says so, or a sentence; never a crash.
+bytes=$(wc -c <run.log)
+for part in 1 3 10 25 50 75 99; do
+    head -c $((bytes * part / 100)) run.log >cut.log
+    rm -f cut.html
+    "$heddle" trace view cut.log -o cut.html >out 2>err
+    rc=$?
+    if [ $rc -eq 0 ]; then
+        check page cut.html
+        grep -q '"partial":"The log has no end' cut.html ||
+            wrong "$part %: the page does not say that the log was cut"
+    else
+        [ $rc -eq 1 ] || wrong "$part %: exit status $rc"
+    fi
+done
+python3 - <<'END2'
+b = bytearray(open("run.log", "rb").read())
+for i in range(200, len(b), 997):
+    b[i] ^= 0x55
+open("bad.log", "wb").write(b)
+END2
+"$heddle" trace view bad.log -o bad.html >out 2>err
+rc=$?
+[ $rc -le 1 ] || wrong "a damaged log: exit status $rc"
+[ $rc -ne 0 ] || check page bad.html
+
+fails 2 'needs the file' trace view -o x.html
+fails 2 'needs -o' trace view run.log
+fails 2 'overwritten' trace view run.log -o run.log
+fails 2 'overwritten' trace view run.html run.log -o run.log
+fails 2 'what to do' trace view run.log run.log run.log -o x.html
+fails 1 'not a Heddle log' trace view run.html -o x.html
+fails 1 'cannot be read' trace view none.log -o x.html
+fails 1 'cannot be written' trace view run.log -o /nowhere/x.html
+[ ! -e x.html ] || wrong 'a page in spite of an error'
+if [ -w /dev/full ]; then
+    fails 1 'cannot be written' trace view run.log -o /dev/full
+fi
+check full "$heddle" run.log
+
+fails 2 'needs the file' trace serve
+fails 2 '65535' trace serve run.log --port 65536
+fails 1 'cannot be read' trace serve none.log
+check serve "$heddle" run.log
+check live "$heddle" run.log
+finish
