@@ -202,6 +202,16 @@ static void handle_retire(heddle_ctx *ctx, heddle_handle *h)
         heddle_submit_finish(ctx, &s);
 }
 
+static bool unit_is_held(heddle_handle *h)
+{
+    bool is_held;
+
+    heddle_spin_lock(&h->extra.lock);
+    is_held = h->extra.acquired != NULL;
+    heddle_spin_unlock(&h->extra.lock);
+    return is_held;
+}
+
 void heddle_unit_unref(heddle_handle *h)
 {
     heddle_ctx *ctx;
@@ -214,9 +224,11 @@ void heddle_unit_unref(heddle_handle *h)
         if (heddle_cas_acqrel(&h->refs, &refs, refs - 1))
             return;
     ctx = handle_ctx(h);
-    if (ctx != NULL)
+    if (ctx != NULL) {
+        while (unit_is_held(h)) /* nobody is left who could */
+            (void)heddle_handle_release(h);
         handle_retire(ctx, h);
-    else if (heddle_sub_acqrel(&h->refs, 1u) == 1)
+    } else if (heddle_sub_acqrel(&h->refs, 1u) == 1)
         heddle_unit_free(h);
 }
 

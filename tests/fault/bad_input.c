@@ -333,6 +333,21 @@ TEST(bad_views)
     world_close(&w);
 }
 
+/* The last reference goes while data are acquired: the context still ends. */
+TEST(acquired_and_dropped)
+{
+    heddle_ctx *ctx = NULL;
+    heddle_handle *h = NULL;
+    double v[4] = {0};
+
+    CHECK_OK(heddle_ctx_create(NULL, &ctx));
+    CHECK_OK(heddle_handle_vector(ctx, v, 4, HEDDLE_F64, &h));
+    CHECK_OK(heddle_handle_acquire(h, HEDDLE_RW, NULL));
+    heddle_handle_unref(h);
+    CHECK_OK(heddle_wait(ctx));
+    CHECK_OK(heddle_ctx_destroy(ctx));
+}
+
 TEST(bad_acquire)
 {
     heddle_handle *half = NULL;
