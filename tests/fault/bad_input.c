@@ -849,7 +849,7 @@ TEST(after_destroy)
 }
 
 TEST_MAIN(null_ctx, null_objects, null_exec, null_tools, null_out, bad_ctx_opts,
-          bad_layouts, bad_views, bad_acquire, bad_kernels, bad_calls,
-          bad_task_opts, foreign_objects, bad_events, waits_in_a_task,
-          waits_in_done, child_reaches_too_far, gangs, bad_graph_record,
-          bad_graph_launch, empty_graph, after_destroy)
+          bad_layouts, bad_views, bad_acquire, acquired_and_dropped,
+          bad_kernels, bad_calls, bad_task_opts, foreign_objects, bad_events,
+          waits_in_a_task, waits_in_done, child_reaches_too_far, gangs,
+          bad_graph_record, bad_graph_launch, empty_graph, after_destroy)
