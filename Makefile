@@ -16,7 +16,7 @@ test  = log=build/$(1)/ctest.log; \
 
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
-.PHONY: all setup check demo debug asan tsan cuda no-deps lint coverage bench \
+.PHONY: all setup setup-check check demo debug asan tsan cuda no-deps lint coverage bench \
 	bench-peers gpu-check install format clean help
 
 all: | build        ## build the release preset, the tool is build/release/heddle
@@ -25,7 +25,10 @@ all: | build        ## build the release preset, the tool is build/release/heddl
 setup:              ## install what is missing (Debian 12, Ubuntu 24.04)
 	@$(SETUP)
 
-check: setup all    ## set up, build, run all tests
+setup-check:        # the same, and a browser for the tests of the trace page
+	@$(if $(SETUP),$(SETUP) browser)
+
+check: setup-check all ## set up, build, run all tests
 	@$(call test,release)
 
 demo: setup all     ## set up, build, run a tile Cholesky on all cores
