@@ -37,6 +37,10 @@ void heddle_cost_fini(struct heddle_win *w)
     }
 }
 
+#define HOPELESS_NS       2e7  /* what is shorter is measured in any case */
+#define HOPELESS_MEASURED 0.02 /* of the fastest class, all workers together */
+#define HOPELESS_GUESSED  0.005
+
 /* --- trust -----------------------------------------------------------------*/
 
 static bool cost_is_trusted(const struct heddle_win_cost *c)
@@ -246,6 +250,35 @@ static void cost_count(struct heddle_win *w, struct heddle_win_sort *s,
         }
 }
 
+/* Where a long task would run so much slower than elsewhere that the workers there
+ * could not help, to measure it again is to wait for it again. */
+static bool cost_is_hopeless(const struct heddle_win *w,
+                             const struct heddle_win_sort *s, unsigned cls,
+                             double ns, double share)
+{
+    const struct heddle_sched_class *k = w->copy.cls;
+    double rate = 0;
+
+    for (unsigned c = 0; c < w->copy.ncls; c++)
+        if (cost_is_trusted(&s->c[c]) && s->c[c].ns > 0 &&
+            k[c].nworkers / s->c[c].ns > rate)
+            rate = k[c].nworkers / s->c[c].ns;
+    return ns > HOPELESS_NS && k[cls].nworkers / ns < share * rate;
+}
+
+/* As if it had been measured often enough. */
+static void cost_give_up(struct heddle_win *w, struct heddle_win_sort *s,
+                         unsigned cls, double ns)
+{
+    for (unsigned c = 0; c < w->copy.ncls; c++)
+        if (w->copy.cls[c].type == w->copy.cls[cls].type) {
+            s->c[c].nrun = HEDDLE_WIN_MEASURES;
+            if (isnan(s->c[c].ns))
+                s->c[c].ns = ns;
+        }
+    cost_digest(w, s);
+}
+
 void heddle_cost_given(struct heddle_win *w, struct heddle_win_rec *r,
                        unsigned cls)
 {
@@ -271,6 +304,9 @@ void heddle_cost_ended(struct heddle_win *w, struct heddle_win_rec *r,
     n = s->c[cls].nrun;
     if (n == HEDDLE_WIN_MEASURES)
         cost_digest(w, s); /* trusted from now on */
+    else if (n < HEDDLE_WIN_MEASURES &&
+             cost_is_hopeless(w, s, cls, ns, HOPELESS_MEASURED))
+        cost_give_up(w, s, cls, ns);
     if ((n & (n - 1)) == 0 || n % 64 == 0 || n == HEDDLE_WIN_MEASURES)
         heddle_store_rlx(&s->due, 1); /* a hint */
 }
@@ -296,6 +332,11 @@ int heddle_win_explore(struct heddle_win *w, const struct heddle_win_ask *q,
             x->nout > 0 || x->nrun >= HEDDLE_WIN_MEASURES ||
             s->nseen < 4 * x->nrun)
             continue;
+        if (!isnan(x->ns) &&
+            cost_is_hopeless(w, s, c, x->ns, HOPELESS_GUESSED)) {
+            cost_give_up(w, s, c, x->ns);
+            continue;
+        }
         w->turn++;
         cost_count(w, s, c, 1, 0);
         r->is_sent = true;

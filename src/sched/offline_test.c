@@ -190,6 +190,34 @@ TEST(costs_are_learned)
         }
 }
 
+/* Cores that take a thousand times as long as accelerators cannot help: nobody
+ * measures them again and again. */
+TEST(hopeless_costs_are_measured_once)
+{
+    FOR_EACH_POLICY(o)
+    {
+        const struct off_options opt = {.has_transfers = true, .learns = 5};
+        struct off_machine mach;
+        struct off_graph g;
+        struct off_run x;
+        unsigned n = 0;
+
+        if (strcmp((*o)->name, "prio") == 0 || strcmp((*o)->name, "eager") == 0)
+            continue; /* they do not ask for costs */
+        off_machine(&mach, "mirage");
+        mach.ncpu = 3; /* so few that one task at a time is tried */
+        for (unsigned k = 0; k < OFF_KERNELS; k++)
+            mach.ns[k][0] = 1000 * mach.ns[k][1];
+        off_cholesky(&g, 20);
+        (void)off_run(&x, &g, &mach, *o, &opt);
+        for (unsigned k = 0; k < OFF_KERNELS; k++)
+            n += x.n[k][0];
+        printf("     %-10s %u of %u tasks on cores\n", (*o)->name, n, g.ntasks);
+        CHECK(n <= 8);
+        off_graph_fini(&g);
+    }
+}
+
 /* Beyond Cholesky with the whole graph; prints for the design page. */
 TEST(other_graphs)
 {
@@ -454,6 +482,6 @@ TEST(cost_of_a_large_window)
 }
 
 TEST_MAIN(table, every_policy_runs_every_graph, kernels_of_one_type,
-          a_class_is_lost, costs_are_learned, other_graphs, the_same_again,
-          replay_follows_a_placement, replay_refuses_bad_files,
-          cost_of_a_large_window)
+          a_class_is_lost, costs_are_learned, hopeless_costs_are_measured_once,
+          other_graphs, the_same_again, replay_follows_a_placement,
+          replay_refuses_bad_files, cost_of_a_large_window)
