@@ -11,7 +11,8 @@
  * heddle_plan_check() verifies it without the code that made it.
  * docs/design/planner.md has the models and the proofs.
  *
- * Threads:  pure functions; any thread. Objects do not change once made.
+ * Threads:  pure functions; any thread. Objects do not change once made. An
+ *           allocator must outlive what was made with it.
  * Errors:   functions return heddle_status; on failure nothing was created and
  *           a sentence is in opts->why.
  * Times:    double, in one unit that the caller chooses (rates are bytes per
@@ -32,18 +33,21 @@ extern "C" {
 
 #define HEDDLE_PLAN_NONE UINT32_MAX
 
-/* Something an operation makes. Values are numbered by the operation that makes
- * them, in order. */
+/* Something an operation makes. The values of an operation follow each other;
+ * those of op NONE may be anywhere. */
 struct heddle_plan_value {
     uint64_t bytes; /* 0: a view, costs nothing */
     uint32_t op;    /* that makes it; NONE: there from the beginning and at the
-                       end: weights, optimizer states */
+                       end (weights, optimizer states), unless an operation took
+                       its memory in place */
     uint32_t flags; /* enum heddle_plan_value_flag */
 };
 
+/* "There" at the end: in memory, or a copy of it on the host or disk. */
 enum heddle_plan_value_flag {
-    HEDDLE_PLAN_RESULT = 1, /* must be in memory at the end (or on the host) */
-    HEDDLE_PLAN_TAPE = 2    /* saved for the backward operation only */
+    HEDDLE_PLAN_RESULT = 1, /* must be there at the end */
+    HEDDLE_PLAN_TAPE = 2,   /* saved for the backward operation only */
+    HEDDLE_PLAN_AT_HOST = 4 /* op NONE: begins on the host, not in memory */
 };
 
 struct heddle_plan_op {
@@ -51,11 +55,11 @@ struct heddle_plan_op {
     double time;
     uint64_t work_bytes;  /* while it runs */
     uint32_t first_value; /* it makes values first_value .. + nvalues - 1 */
-    uint32_t nvalues;     /* may be 0 */
+    uint32_t nvalues;     /* at most 64; may be 0 */
     uint32_t first_input; /* in inputs[] */
     uint32_t ninputs;
-    uint32_t inplace; /* a value of its inputs whose memory its first output
-                              may take; NONE */
+    uint32_t inplace; /* an input, not smaller than its first output, whose
+                         memory that output may take; NONE */
     uint32_t flags;   /* enum heddle_plan_op_flag */
 };
 
@@ -67,9 +71,10 @@ enum heddle_plan_op_flag {
 /*
  * A graph. Operations are in a topological order, which is the order of their
  * first computation in plans that do not reorder. While an operation runs, its
- * inputs, the outputs that are asked of it, and its workspace are in memory. An
- * output that nobody asked for is not made: the forward pass of a layer without its
- * tape is the same operation with fewer outputs.
+ * inputs, the outputs that are asked of it, and its workspace are in memory. Its
+ * first output is always made; another one that nobody asked for is not: the
+ * forward pass of a layer without its tape is the same operation with fewer
+ * outputs.
  */
 struct heddle_plan_graph {
     size_t size;
@@ -84,11 +89,16 @@ struct heddle_plan_graph {
 };
 
 /*
- * A chain of layers 0 .. n-1, and the loss. Layer i makes activation x[i + 1] from x[i], or
- * its tape t[i + 1], which contains x[i + 1]; its backward takes the gradient of
- * x[i + 1], t[i + 1] and x[i], and makes the gradient of x[i], which is as large.
- * As a graph: ops F0 .. Fn-1, loss, Bn-1 .. B0; F_i makes x[i + 1] and the rest of
- * its tape, t[i + 1] - x[i + 1] bytes.
+ * A chain of layers 0 .. n-1, and the loss. Layer i makes activation x[i + 1]
+ * from x[i], or its tape t[i + 1], which contains x[i + 1]; its backward takes
+ * the gradient of x[i + 1], t[i + 1] and x[i], and makes the gradient of x[i],
+ * which is as large. The loss takes x[n], no time, and makes the gradient of
+ * x[n].
+ *
+ * As a graph: ops F_i = i, loss = n, B_i = 2n - i. Value 0 is x[0], there from
+ * the beginning. F_i makes x[i + 1], which is value 2i + 1, and the rest of its
+ * tape, t[i + 1] - x[i + 1] bytes (a TAPE), which is value 2i + 2. The loss makes
+ * value 2n + 1, B_i value 3n + 1 - i.
  */
 struct heddle_plan_chain {
     uint32_t n;
@@ -144,23 +154,38 @@ struct heddle_plan_machine {
     double link_rate;  /* between devices; 0: free */
 };
 
+/* A machine file (docs/formats/plan.md). Errors as heddle_plan_graph_read. */
+HEDDLE_API HEDDLE_MUST_USE heddle_status
+heddle_plan_machine_read(const char *path, const struct heddle_plan_opts *opts,
+                         struct heddle_plan_machine *out);
+
 /* --- plans ----------------------------------------------------------------- */
 
 enum heddle_plan_step_kind {
     HEDDLE_PLAN_COMPUTE = 0, /* `what`: an op */
-    HEDDLE_PLAN_DISCARD,     /* `what`: a value, in memory */
+    HEDDLE_PLAN_DISCARD, /* `what`: a value, in memory; of op NONE: only with
+                                a copy elsewhere */
     HEDDLE_PLAN_OFFLOAD, /* a value: copied to the host (level 1) or disk (2) */
     HEDDLE_PLAN_PREFETCH, /* and back; has its room from its start on */
     HEDDLE_PLAN_FORGET    /* the copy on the host or disk is not needed */
 };
 
 /*
- * Steps are a program: room is taken and given back in their order. Computations
- * run one after the other on one stream, copies to and from each store on one
- * stream for each direction, in their order. A step begins when its stream is free,
- * its values are there and everything that the steps before it discarded is free; a DISCARD takes
- * effect when the last computation before it has ended and copies of its value have
- * ended.
+ * Steps are a program: room is taken and given back in their order.
+ *
+ * Computations run one after the other on one stream; copies to and from each
+ * store run on one stream for each direction, in their order. A step begins when
+ * its stream is free and
+ *   COMPUTE   its inputs are in memory, its room is free, and copies of a value
+ *             whose memory it takes in place have ended
+ *   PREFETCH  the copy it reads is complete, and its room is free
+ *   OFFLOAD   the value is in memory, and what steps before it forgot on that
+ *             store is free
+ * "Its room is free": everything that steps before it gave back is free. A
+ * DISCARD gives back when the last computation before it and all copies of its
+ * value have ended; a computation gives its workspace back when it ends; a
+ * FORGET gives back when copies of its value to and from that store have ended.
+ * The makespan is the end of the last step.
  */
 struct heddle_plan_step {
     uint8_t kind;
@@ -169,13 +194,13 @@ struct heddle_plan_step {
         in_place; /* COMPUTE: the first output takes the memory of op.inplace,
                          which is gone after it */
     uint32_t what;
-    uint64_t outputs; /* COMPUTE: bit i: output i is made (if it is not there
-                         already); at most 64 */
+    uint64_t outputs; /* COMPUTE: bit i: output i is made, if it is not in
+                         memory already; bit 0 is set when there are outputs */
 };
 
-/* Where something is in the arena, from that step on. */
+/* Where something of more than 0 bytes is in the arena, from that step on. */
 struct heddle_plan_place {
-    uint32_t step;  /* COMPUTE or PREFETCH */
+    uint32_t step;  /* COMPUTE or PREFETCH; 0 for what is there before it */
     uint32_t value; /* NONE: the workspace of the step, for the step */
     uint64_t offset;
 };
@@ -195,7 +220,7 @@ struct heddle_plan {
     double seconds;         /* it took to find */
     uint32_t nsteps, nplaces;
     const struct heddle_plan_step *steps;
-    const struct heddle_plan_place *places; /* by step */
+    const struct heddle_plan_place *places; /* by step, then by value */
 };
 
 struct heddle_plan_solve_opts {
@@ -230,11 +255,14 @@ struct heddle_plan_solver {
 /* Number i, or NULL. */
 HEDDLE_API const struct heddle_plan_solver *heddle_plan_get_solver(size_t i);
 
-/* Least memory that any plan needs: op with the largest inputs + output +
- * workspace; *op_out may be NULL. */
+/* Least memory that any plan needs: that of the op with the largest inputs +
+ * first output + workspace, or that of the beginning (*op_out is NONE then);
+ * op_out may be NULL. */
 HEDDLE_API uint64_t heddle_plan_floor(const struct heddle_plan_graph *g,
                                       uint32_t *op_out);
-/* Memory of the given order with nothing dropped before its last use. */
+/* Memory of the given order with nothing dropped before its last use, and
+ * everything that somebody needs made once. What begins on the host counts from
+ * its first use. */
 HEDDLE_API uint64_t heddle_plan_peak(const struct heddle_plan_graph *g);
 
 /* --- the checker ------------------------------------------------------------ */
@@ -251,8 +279,9 @@ struct heddle_plan_report {
  * Runs the plan on paper: shares no code with the solvers. HEDDLE_OK: it is whole
  * (every op at least once, results there at the end), never needs what is not
  * there, addresses do not overlap, budget and stores suffice, and what it claims
- * (peak, arena, makespan, compute) is so. HEDDLE_EINVAL: the sentence says which
- * step and why. *report_out may be NULL.
+ * (peak, arena, makespan, compute, baseline, link) is so: bytes exactly, times to
+ * 1e-9 of their size. It cannot verify the lower bound beyond bound <= makespan.
+ * HEDDLE_EINVAL: the sentence says which step and why. report_out may be NULL.
  */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_plan_check(
     const struct heddle_plan_graph *g, const struct heddle_plan_machine *m,
@@ -264,7 +293,7 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_plan_write(
     const struct heddle_plan_graph *g, const struct heddle_plan_machine *m,
     const struct heddle_plan *p, const char *path,
     const struct heddle_plan_opts *opts);
-/* With the graph and the machine it is for. */
+/* With the graph and the machine it is for; machine_out->size is set. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_plan_read(
     const char *path, const struct heddle_plan_opts *opts,
     struct heddle_plan_graph **graph_out,
