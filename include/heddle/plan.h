@@ -117,7 +117,8 @@ struct heddle_plan_opts {
     size_t why_bytes;
 };
 
-/* Checks and copies. HEDDLE_EINVAL (also: an output of a later op as input, a sum
+/* Functions below take graphs that one of these made. */
+/* Checks and copies; desc->chain is not looked at. HEDDLE_EINVAL (also: an output of a later op as input, a sum
  * that overflows, a time that is negative or not finite), HEDDLE_ENOMEM. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_plan_graph_create(
     const struct heddle_plan_graph *desc, const struct heddle_plan_opts *opts,
@@ -183,8 +184,8 @@ enum heddle_plan_step_kind {
  *             store is free
  * "Its room is free": everything that steps before it gave back is free. A
  * DISCARD gives back when the last computation before it and all copies of its
- * value have ended; a computation gives its workspace back when it ends; a
- * FORGET gives back when copies of its value to and from that store have ended.
+ * value have ended; a computation gives back its workspace, and what it took in
+ * place beyond its needs, when it ends; a FORGET gives back when copies of its value to and from that store have ended.
  * The makespan is the end of the last step.
  */
 struct heddle_plan_step {
