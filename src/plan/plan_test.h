@@ -287,32 +287,31 @@ static inline void random_program(const struct heddle_plan_graph *g,
 
 /* ---- files --------------------------------------------------------------- */
 
-struct tmp {
-    char path[64];
-};
+/* One file for the whole program, gone with it. */
+static char tmp_path[64];
 
-static inline void tmp_init(struct tmp *t)
+static inline void tmp_remove(void)
 {
-    int fd;
-
-    snprintf(t->path, sizeof(t->path), "/tmp/heddle-plan-XXXXXX");
-    fd = mkstemp(t->path);
-    CHECK(fd >= 0);
-    close(fd);
+    (void)remove(tmp_path);
 }
 
-static inline void tmp_write(struct tmp *t, const void *text, size_t n)
+static inline void tmp_write(const void *text, size_t n)
 {
-    FILE *f = fopen(t->path, "wb");
+    FILE *f;
+    int fd;
 
+    if (tmp_path[0] == '\0') {
+        snprintf(tmp_path, sizeof(tmp_path), "%s/heddle-plan-XXXXXX",
+                 access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+        fd = mkstemp(tmp_path);
+        CHECK(fd >= 0);
+        close(fd);
+        CHECK_EQ(atexit(tmp_remove), 0);
+    }
+    f = fopen(tmp_path, "wb");
     CHECK(f != NULL);
     CHECK_EQ(fwrite(text, 1, n, f), n);
     CHECK_EQ(fclose(f), 0);
-}
-
-static inline void tmp_fini(struct tmp *t)
-{
-    CHECK_EQ(remove(t->path), 0);
 }
 
 #endif /* HEDDLE_PLAN_PLAN_TEST_H */
