@@ -5,6 +5,8 @@
  * Budgets    from the floor, below which there is no plan, to 2 % above the peak
  *            of the given order, where addresses fit as well; closer together at
  *            the tight end, where the curve bends.
+ * Plans      a plan for less memory is one for more: where a solver finds
+ *            nothing better, the one before counts.
  */
 #include <math.h>
 
@@ -36,6 +38,16 @@ void plan_sweep(const struct heddle_plan_graph *g, const struct plan_try *t,
             p->seconds = one.plan->seconds;
         }
         plan_try_close(&one);
+        if (i > 0 && point[i - 1].is_feasible &&
+            (!p->is_feasible || p->increase > point[i - 1].increase)) {
+            const uint64_t budget = p->budget;
+            const double bound = p->bound, seconds = p->seconds;
+
+            *p = point[i - 1];
+            p->budget = budget;
+            p->bound = bound; /* 0 where there was no plan */
+            p->seconds = seconds;
+        }
         if (tell != NULL)
             tell(user, p);
     }

@@ -88,6 +88,7 @@ fails 2 'would replace' plan show small.plan -o small.plan
 json 24 plan small.graph --sweep --time 50ms
 holds "all(a['budget_bytes'] <= b['budget_bytes'] for a, b in zip(r, r[1:]))"
 holds "r[-1]['feasible'] and r[-1]['increase'] == 0"
+holds "all(not a['feasible'] or b['increase'] <= a['increase'] for a, b in zip(r, r[1:]))"
 holds "all(p['checked'] for p in r if p['feasible'])"
 ok plan small.graph --sweep --time 50ms
 has 'checked$'
