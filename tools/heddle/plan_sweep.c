@@ -2,7 +2,7 @@
 /*
  * plan_sweep: the whole trade-off between memory and time.
  *
- * Budgets    from the floor, below which there is no plan, to 2 % above the peak
+ * Budgets    from the floor, below which there is no plan, to 5 % above the peak
  *            of the given order, where addresses fit as well; closer together at
  *            the tight end, where the curve bends.
  * Plans      a plan for less memory is one for more: where a solver finds
@@ -18,7 +18,7 @@ void plan_sweep(const struct heddle_plan_graph *g, const struct plan_try *t,
                 void *user)
 {
     const double low = (double)heddle_plan_floor(g, NULL);
-    const double high = 1.02 * (double)heddle_plan_peak(g);
+    const double high = 1.05 * (double)heddle_plan_peak(g);
 
     for (unsigned i = 0; i < PLAN_POINTS; i++) {
         const double x = (double)i / (PLAN_POINTS - 1);
