@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* scratch: a list of blocks, each with a header that keeps alignment. */
+#include "base/scratch.h"
+
+#include "base/alloc.h"
+
+struct heddle_scratch_block {
+    struct heddle_scratch_block *next;
+    size_t bytes;
+};
+
+/* Room for the header that keeps what follows aligned for any type. */
+#define HEAD_BYTES 64
+
+void *heddle_scratch_get(struct heddle_scratch *s, size_t n, size_t bytes)
+{
+    struct heddle_scratch_block *b;
+    size_t all;
+
+    if (!heddle_mul(&all, n, bytes) || !heddle_add(&all, all, HEAD_BYTES))
+        return NULL;
+    b = heddle_zalloc(s->a, 1, all);
+    if (b == NULL)
+        return NULL;
+    b->bytes = all;
+    b->next = s->head;
+    s->head = b;
+    return (char *)b + HEAD_BYTES;
+}
+
+void heddle_scratch_drop(struct heddle_scratch *s)
+{
+    while (s->head != NULL) {
+        struct heddle_scratch_block *b = s->head;
+
+        s->head = b->next;
+        heddle_free(s->a, b, b->bytes);
+    }
+}
