@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * 13_slow: as slow as you ask for; docs/guide/11-performance.md finds out why.
+ * The words small, serial and late each make a mistake:
+ *   small   a task per number instead of one per block of 1024
+ *   serial  the tasks that add to one sum take turns
+ *   late    the long chain of tasks is submitted last
+ */
+#include <heddle/heddle.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { N = 96 * 1024, BLOCK = 1024, STEPS = 32, TURNS = 48 };
+
+/* Moves each number to where cos(x) = x; adds them up, if there is a sum. */
+static heddle_status settle_cpu(struct heddle_exec *x)
+{
+    double *v = heddle_exec_ptr(x, 0), *sum = heddle_exec_ptr(x, 1);
+
+    for (size_t i = 0, n = heddle_exec_count(x, 0); i < n; i++) {
+        for (int turn = 0; turn < TURNS; turn++)
+            v[i] = cos(v[i]);
+        if (sum != NULL)
+            *sum += v[i];
+    }
+    return HEDDLE_OK;
+}
+
+static struct heddle_cost settle_cost(struct heddle_exec *x)
+{
+    double n = (double)heddle_exec_count(x, 0);
+
+    return (struct heddle_cost){.flops = 20 * TURNS * n, .bytes = 16 * n};
+}
+
+static const heddle_kernel relax = {
+    .size = sizeof(heddle_kernel),
+    .name = "relax",
+    .noperands = 2,
+    .mode = {HEDDLE_RW, HEDDLE_REDUCE},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = settle_cpu},
+                 {.device = HEDDLE_DEV_CUDA}}, /* simulated GPUs only */
+    .cost = settle_cost,
+};
+static const heddle_kernel march = {
+    .size = sizeof(heddle_kernel),
+    .name = "march",
+    .noperands = 1,
+    .mode = {HEDDLE_RW},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = settle_cpu}},
+    .cost = settle_cost,
+};
+
+static bool said(char **argv, const char *word)
+{
+    while (*argv != NULL && strcmp(*argv, word) != 0)
+        argv++;
+    return *argv != NULL;
+}
+
+int main(int argc, char **argv)
+{
+    static double field[N], state[BLOCK], sum[1];
+    size_t block = said(argv, "small") ? 1 : BLOCK, n = N / block + STEPS;
+    size_t first = said(argv, "late") ? n - STEPS : 0; /* of the long chain */
+    enum heddle_mode modes[] = {
+        HEDDLE_RW, said(argv, "serial") ? HEDDLE_RW : HEDDLE_REDUCE};
+    heddle_handle *chain = NULL, *h[2] = {NULL, NULL};
+    heddle_ctx *ctx = NULL;
+    heddle_status st = heddle_ctx_create(NULL, &ctx);
+
+    (void)argc;
+    st = st ? st : heddle_handle_vector(ctx, state, BLOCK, HEDDLE_F64, &chain);
+    st = st ? st : heddle_handle_vector(ctx, sum, 1, HEDDLE_F64, &h[1]);
+    st = st ? st : heddle_handle_set_sum(h[1]);
+    for (size_t i = 0, at = 0; i < n && st == HEDDLE_OK; i++) {
+        struct heddle_call call = {
+            .noperands = 2, .operands = h, .modes = modes};
+
+        if (i >= first && i < first + STEPS) {
+            st = heddle_submit(ctx, &march,
+                               &(struct heddle_call){.operand = {chain}});
+            continue;
+        }
+        st = heddle_handle_vector(ctx, &field[at], block, HEDDLE_F64, &h[0]);
+        st = st ? st : heddle_submit(ctx, &relax, &call);
+        heddle_handle_unref(h[0]); /* the task keeps it */
+        at += block;
+    }
+    st = st ? st : heddle_wait(ctx);
+    heddle_handle_unref(chain);
+    heddle_handle_unref(h[1]);
+    heddle_ctx_destroy(ctx);
+    printf("slow: %s, mean %.6f\n", heddle_status_text(st), sum[0] / N);
+    return st == HEDDLE_OK && fabs(sum[0] / N - 0.739085) < 1e-6 ? 0 : 1;
+}
