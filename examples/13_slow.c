@@ -2,7 +2,7 @@
 /*
  * 13_slow: as slow as you ask for; docs/guide/11-performance.md finds out why.
  * The words small, serial and late each make a mistake:
- *   small   a task per number instead of one per block of 1024
+ *   small   a task per number instead of one per block of 64
  *   serial  the tasks that add to one sum take turns
  *   late    the long chain of tasks is submitted last
  */
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { N = 96 * 1024, BLOCK = 1024, STEPS = 32, TURNS = 48 };
+enum { N = 96 * 64, BLOCK = 64, STEPS = 32, TURNS = 48 };
 
 /* Moves each number to where cos(x) = x; adds them up, if there is a sum. */
 static heddle_status settle_cpu(struct heddle_exec *x)
