@@ -4,7 +4,7 @@
  * The words small, serial and late each make a mistake:
  *   small   a task per number instead of one per block of 64
  *   serial  the tasks that add to one sum take turns
- *   late    the long chain of tasks is submitted last
+ *   late    the long chain of tasks is submitted last, without priority
  */
 #include <heddle/heddle.h>
 #include <math.h>
@@ -68,26 +68,27 @@ int main(int argc, char **argv)
         HEDDLE_RW, said(argv, "serial") ? HEDDLE_RW : HEDDLE_REDUCE};
     heddle_handle *chain = NULL, *h[2] = {NULL, NULL};
     heddle_ctx *ctx = NULL;
-    heddle_status st = heddle_ctx_create(NULL, &ctx);
+    heddle_status st = argc ? heddle_ctx_create(NULL, &ctx) : HEDDLE_EINVAL;
 
-    (void)argc;
     st = st ? st : heddle_handle_vector(ctx, state, BLOCK, HEDDLE_F64, &chain);
     st = st ? st : heddle_handle_vector(ctx, sum, 1, HEDDLE_F64, &h[1]);
     st = st ? st : heddle_handle_set_name(h[1], "sum");
     st = st ? st : heddle_handle_set_sum(h[1]);
-    for (size_t i = 0, at = 0; i < n && st == HEDDLE_OK; i++) {
+    for (size_t i = 0; i < n && st == HEDDLE_OK; i++) {
         struct heddle_call call = {
             .noperands = 2, .operands = h, .modes = modes};
 
         if (i >= first && i < first + STEPS) {
-            st = heddle_submit(ctx, &march,
-                               &(struct heddle_call){.operand = {chain}});
+            st = heddle_submit(
+                ctx, &march,
+                &(struct heddle_call){.operand = {chain}, .priority = !first});
             continue;
         }
-        st = heddle_handle_vector(ctx, &field[at], block, HEDDLE_F64, &h[0]);
+        h[0] = NULL;
+        st = heddle_handle_vector(ctx, field + (first ? i : i - STEPS) * block,
+                                  block, HEDDLE_F64, &h[0]);
         st = st ? st : heddle_submit(ctx, &relax, &call);
         heddle_handle_unref(h[0]); /* the task keeps it */
-        at += block;
     }
     st = st ? st : heddle_wait(ctx);
     heddle_handle_unref(chain);
