@@ -52,23 +52,23 @@ static const heddle_kernel march = {
     .cost = settle_cost,
 };
 
-static bool said(char **argv, const char *word)
+static bool said(int argc, char **argv, const char *word)
 {
-    while (*argv != NULL && strcmp(*argv, word) != 0)
-        argv++;
-    return *argv != NULL;
+    while (argc > 1 && strcmp(argv[argc - 1], word) != 0)
+        argc--;
+    return argc > 1;
 }
 
 int main(int argc, char **argv)
 {
     static double field[N], state[BLOCK], sum[1];
-    size_t block = said(argv, "small") ? 1 : BLOCK, n = N / block + STEPS;
-    size_t first = said(argv, "late") ? n - STEPS : 0; /* of the long chain */
+    size_t block = said(argc, argv, "small") ? 1 : BLOCK, n = N / block + STEPS;
+    size_t first = said(argc, argv, "late") ? n - STEPS : 0; /* of the chain */
     enum heddle_mode modes[] = {
-        HEDDLE_RW, said(argv, "serial") ? HEDDLE_RW : HEDDLE_REDUCE};
+        HEDDLE_RW, said(argc, argv, "serial") ? HEDDLE_RW : HEDDLE_REDUCE};
     heddle_handle *chain = NULL, *h[2] = {NULL, NULL};
     heddle_ctx *ctx = NULL;
-    heddle_status st = argc ? heddle_ctx_create(NULL, &ctx) : HEDDLE_EINVAL;
+    heddle_status st = heddle_ctx_create(NULL, &ctx);
 
     st = st ? st : heddle_handle_vector(ctx, state, BLOCK, HEDDLE_F64, &chain);
     st = st ? st : heddle_handle_vector(ctx, sum, 1, HEDDLE_F64, &h[1]);
