@@ -294,6 +294,9 @@ static heddle_status kind_row(struct teller *t, uint32_t kind, double *row)
 
         if (isnan(ns))
             ns = is_model ? seen_ns(t, kind, r, true) : model_ns(m, kind, r);
+        if (!isnan(ns) && !has_code(m, kind, r) &&
+            isnan(seen_ns(t, kind, r, true))) /* a rate is for any kernel */
+            HEDDLE_TRY(tell(t, kind, r, "runs as predicted on"));
         if (isnan(ns)) {
             ns = seen_ns(t, kind, r, false);
             if (!isnan(ns))

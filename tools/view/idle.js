@@ -126,7 +126,6 @@ export function boundSection(run) {
 export function summarySection(run) {
     const {dir} = run, all = dir.nworkers * dir.makespan_ns;
     const work = (dir.total || {}).work || 0;
-    const when = dir.wall_ns ? new Date(dir.wall_ns / 1e6).toLocaleString() : null;
     return h('section', null, h('h3', null, run.name),
         dir.partial ? h('p', {class: 'warn'}, dir.partial) : null,
         factList([['Makespan', formatTime(dir.makespan_ns, 4)],
@@ -135,12 +134,19 @@ export function summarySection(run) {
             ['Tasks', formatCount(dir.tasks)],
             ['Dependencies', dir.edges ? formatCount(dir.edges) : 'none recorded (level 0)'],
             dir.path_ns ? ['Longest chain', formatTime(dir.path_ns, 4)] : null,
-            ['Data handles', formatCount(dir.handles)],
             run.bad && run.bad.length ? ['Did not end well',
                 `${formatCount(run.badCount)} executions, ✗ in the chart (search is:failed)`] : null,
             run.pending ? ['Never ran', `${formatCount(run.pending)} tasks`] : null,
             dir.lost ? ['Records lost', formatCount(dir.lost)] : null,
-            dir.overwritten ? ['Records overwritten', formatCount(dir.overwritten)] : null,
+            dir.overwritten ? ['Records overwritten', formatCount(dir.overwritten)] : null]));
+}
+
+// Where the log is from: last, nobody begins with it.
+export function originSection(run) {
+    const {dir} = run;
+    const when = dir.wall_ns ? new Date(dir.wall_ns / 1e6).toLocaleString() : null;
+    return h('section', null, h('h3', null, 'Machine and log'),
+        factList([['Data handles', formatCount(dir.handles)],
             ...(dir.nodes || []).map((n) => [`Memory of ${n.name}`,
                 n.bytes ? formatBytes(n.bytes) : 'size not known']),
             when ? ['Recorded', when] : null,

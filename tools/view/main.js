@@ -18,7 +18,7 @@ import { showTooltip } from './tooltip.js';
 import { Finder } from './finder.js';
 import { followLive } from './live.js';
 import { alignRuns, compareSection } from './compare.js';
-import { causeTitle, summarySection, boundSection, idleSection, blameSection } from './idle.js';
+import { causeTitle, summarySection, boundSection, idleSection, blameSection, originSection } from './idle.js';
 import { causeStyles, blameStyles, blameTitle, xferStyles } from './colour.js';
 import { rangeSection } from './stats.js';
 import { taskSection, emptyTaskSection } from './panel.js';
@@ -122,7 +122,7 @@ class App {
             .map(([id, title, what]) => h('button', {type: 'button', id: `opt-${id}`, title: what,
                 'aria-pressed': String(this.options[id]), onclick: () => this.toggle(id)}, title)));
         this.tabs.add('run', 'Run', () => this.runs.map((r) => [summarySection(r),
-            boundSection(r), idleSection(r), blameSection(r)]).flat());
+            boundSection(r), idleSection(r), blameSection(r), originSection(r)]).flat());
         this.tabs.add('kernels', 'Kernels', () => this.legend.sections());
         this.tabs.add('range', 'Range', () => {
             this.gaps();

@@ -120,8 +120,10 @@ export class Overlay {
                 g.moveTo(x, e.top);
                 g.lineTo(x, e.end);
                 g.stroke();
-                const text = `${best ? 'lower bound: ' : ''}${kinds.join(', ')} ${formatTime(ns, 4)}`;
-                this.boundLabel(g, text, x, e.end - 4 - 15 * i, best);
+                const two = gantt.runs.length > 1;  // then there is room in the row of the name
+                const text = two ? `lower bound ${formatTime(ns, 4)}`
+                    : `${best ? 'lower bound: ' : ''}${kinds.join(', ')} ${formatTime(ns, 4)}`;
+                this.boundLabel(g, text, x, two ? e.top + 18 : e.end - 4 - 15 * i, best);
             });
             g.setLineDash([]);
         }

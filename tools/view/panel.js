@@ -7,6 +7,9 @@ import { causeTitle } from './idle.js';
 import { formatTime, formatMoment, formatCount, formatBytes } from './format.js';
 
 const MOST_LINKS = 12;
+// The causes of a worker's time, as a task that waits sees them.
+const WAIT_TEXT = {sched: 'its worker was busy with other tasks', data: 'its data were on their way',
+    memory: 'room was made for its data', overhead: 'the runtime: waking, scheduling'};
 
 function taskLink(run, index, select) {
     const t = run.task(index);
@@ -74,8 +77,8 @@ export function whyItWaited(run, t, preds) {
     } else if (t.submit !== null) parts.push('It was ready as soon as it was submitted.');
     const queued = t.start - t.ready;
     if (queued > 0) {
-        const why = t.wait ? `${causeTitle(t.wait.name)}: ${t.wait.text}` : 'not known';
-        parts.push(`Then it took ${formatTime(queued)} until it started (${why}).`);
+        const why = t.wait ? WAIT_TEXT[t.wait.name] || causeTitle(t.wait.name) : 'why is not known';
+        parts.push(`Then it took ${formatTime(queued)} until it started: ${why}.`);
     } else parts.push('It started at once.');
     return parts.join(' ');
 }
