@@ -95,12 +95,25 @@ fails 1 'can run on no type' trace schedule run.log \
     --what-if workers.cpu=0,workers.gpu0=0,workers.gpu1=0
 fails 1 'cannot be' trace schedule run.log --time 1ms -o /nowhere/x.log
 fails 1 'cannot be' trace schedule run.log --time 1ms --placement /nowhere/x
+fails 2 'one file' trace schedule run.log -o both --placement both
+if [ -w /dev/full ]; then
+    ln -s /dev/full full
+    fails 1 'No space' trace placement run.log -o full
+    fails 1 'No space' trace schedule run.log --time 1ms --placement full
+    fails 1 'No space' trace schedule run.log --time 1ms -o full
+    [ -h full ] || wrong 'what is no file of ours was removed'
+fi
 fails 1 'No such file' trace schedule none.log
 
 # A log of no tasks, one that was cut, one of cores alone.
 ok demo --n 120 --nb 30 --log cores.log --no-progress --devices none
 json 1 trace schedule cores.log --time 50ms -o again.log --placement p
 json 1 trace schedule cores.log --policy runtime:ws
+head -c 72 cores.log >head.log
+"$heddle" trace schedule head.log --time 10ms -o no.log --placement no.place \
+    >out 2>err || wrong 'a log of nothing'
+has '^graph        0 tasks'
+ok trace info no.log
 head -c 700 cores.log >cut.log
 "$heddle" trace schedule cut.log --time 10ms >out 2>err
 rc=$?
