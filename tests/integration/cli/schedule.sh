@@ -53,6 +53,11 @@ json 1 trace schedule run.log --policy heft --what-if gpus=+2
 holds "r[0]['makespan'] < json.load(open('heft'))['makespan']"
 holds "r[0]['bound'] < json.load(open('heft'))['bound']"
 holds "sum(t['workers'] for t in r[0]['types']) == 18"
+for what in =3,3 =1,1 =-1,1 =x2,4 =+0,2; do
+    json 1 trace schedule run.log --policy heft --what-if "gpus${what%,*}"
+    holds "sum(t['workers'] for t in r[0]['types'] if t['name'] != 'cpu') ==
+        ${what#*,}"
+done
 json 1 trace schedule run.log --policy heft --what-if gpus=+2 -o more.log
 json 1 trace info more.log
 holds "sum(l['tasks'] > 0 for l in r[0]['lanes'] if l['kind'] == 'device') == 4"
@@ -89,6 +94,9 @@ fails 2 'made of words' trace schedule run.log --what-if gpus=many
 fails 2 'no type' trace schedule run.log --what-if workers.fpga=3
 fails 2 'no kernel' trace schedule run.log --what-if kernel.nothing=x3
 fails 2 'whole number' trace schedule run.log --what-if cpus=-99
+fails 2 'there are 2' trace schedule run.log --what-if gpus=-3
+fails 2 'there are 2' trace schedule run.log --what-if gpus=1.5
+fails 1 'can run on no type' trace schedule run.log --what-if gpus=0
 fails 2 'transfers' trace schedule run.log --what-if links=x2
 fails 2 'machine' trace schedule run.log --transfers
 fails 1 'can run on no type' trace schedule run.log \
