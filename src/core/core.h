@@ -430,8 +430,10 @@ void heddle_dev_settle(struct worker *w, struct heddle_sched_task *t,
 void heddle_dev_defer(struct worker *w, struct heddle_sched_task *t);
 /* A task that heddle_dev_pop() gave out and that shall wait for another worker. */
 void heddle_dev_put_back(struct worker *w, struct heddle_sched_task *t);
-/* The nodes of a graph are about to be pushed, as far as they are ready. */
-void heddle_dev_announce(heddle_ctx *ctx, struct heddle_sched_task *t);
+/* The nodes of a graph are about to be pushed, as far as they are ready. The others
+ * have predecessors that the scheduler is not told of. */
+void heddle_dev_announce(heddle_ctx *ctx, struct heddle_sched_task *t,
+                         bool is_ready);
 /* The next task for a core; NULL: none. */
 struct heddle_sched_task *heddle_dev_pop(struct worker *w);
 /* Tasks are on devices, or data on their way. */

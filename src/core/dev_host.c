@@ -176,10 +176,13 @@ void heddle_dev_put_back(struct worker *w, struct heddle_sched_task *t)
     heddle_park_ring(&ctx->park, ctx->nworkers);
 }
 
-void heddle_dev_announce(heddle_ctx *ctx, struct heddle_sched_task *t)
+void heddle_dev_announce(heddle_ctx *ctx, struct heddle_sched_task *t,
+                         bool is_ready)
 {
+    struct heddle_sched_task unknown = {0}, *pred = &unknown;
+
     if (ctx->sched->submitted != NULL)
-        ctx->sched->submitted(ctx->sched_self, t, NULL, 0);
+        ctx->sched->submitted(ctx->sched_self, t, &pred, is_ready ? 0 : 1);
 }
 
 /* --- requests ---------------------------------------------------------------------- */

@@ -281,6 +281,21 @@ bool heddle_dev_step_virtual(struct worker *w)
     return did;
 }
 
+/* A task waits for its children, nothing happens, and the program is about to
+ * submit: its core may be the only one that a child can have. */
+static bool virtual_lend(struct worker *w)
+{
+    struct heddle_devs *d = w->ctx->dev;
+    bool did;
+
+    if (!d->cost.is_submitting)
+        return false;
+    d->cost.is_submitting = false;
+    did = heddle_dev_step_virtual(w);
+    d->cost.is_submitting = true;
+    return did;
+}
+
 bool heddle_dev_loop(struct worker *w, bool (*stop)(void *), void *arg,
                      uint64_t deadline_ns)
 {
@@ -291,7 +306,7 @@ bool heddle_dev_loop(struct worker *w, bool (*stop)(void *), void *arg,
     if (is_nested)
         heddle_dev_block(ctx->dev, true);
     while (!(ok = stop(arg))) {
-        if (heddle_dev_step_virtual(w))
+        if (heddle_dev_step_virtual(w) || (is_nested && virtual_lend(w)))
             continue;
         heddle_returns_flush(&ctx->driver->returns);
         if (deadline_ns != 0 && heddle_clock_ns() >= deadline_ns)

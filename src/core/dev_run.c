@@ -295,7 +295,7 @@ static void dev_again(struct dev_task *dt, heddle_status st, bool is_barred,
             t->link[1] = NULL;
             heddle_dev_task_free(ctx->driver, dt);
             if (is_barred) /* it is of another sort now */
-                heddle_dev_announce(ctx, t);
+                heddle_dev_announce(ctx, t, true);
             heddle_engine_push(ctx->driver, t);
             return;
         }

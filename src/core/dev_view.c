@@ -706,24 +706,19 @@ heddle_status heddle_dev_check(heddle_ctx *ctx, const struct submission *s,
  * by now, and then their cells hold something else: so what it remembers of each
  * is kept beside the cells, where only this submitter looks.
  */
-static unsigned submitted_preds(heddle_ctx *ctx, const struct submission *s,
-                                uint32_t m, struct heddle_sched_task *copy,
-                                struct heddle_sched_task **pred)
+static void submitted_preds(heddle_ctx *ctx, const struct submission *s,
+                            uint32_t m, struct heddle_sched_task *copy,
+                            struct heddle_sched_task **pred)
 {
-    unsigned n = 0;
-
     for (uint32_t i = 0; i < m; i++) {
         const uint32_t index = (uint32_t)s->sub->slab.cand[i];
         const struct heddle_chunk *k = heddle_pool_chunk(&ctx->pool, index);
 
-        if (k->slab != &s->sub->slab || k->aux[index % HEDDLE_CHUNK] == 0)
-            continue; /* of another submitter, hidden, or unknown to it */
-        copy[n] =
-            (struct heddle_sched_task){.aux = k->aux[index % HEDDLE_CHUNK]};
-        pred[n] = &copy[n];
-        n++;
+        /* 0: of another submitter, hidden, or unknown to it. */
+        copy[i].aux =
+            k->slab != &s->sub->slab ? 0 : k->aux[index % HEDDLE_CHUNK];
+        pred[i] = &copy[i];
     }
-    return n;
 }
 
 static void submitted_tell(heddle_ctx *ctx, const struct submission *s,
@@ -736,8 +731,8 @@ static void submitted_tell(heddle_ctx *ctx, const struct submission *s,
         m = 32; /* ranks are a little less good then */
     if (s->scope != NULL && ctx->sched->nested != NULL)
         ctx->sched->nested(ctx->sched_self);
-    ctx->sched->submitted(ctx->sched_self, &c->sched, pred,
-                          submitted_preds(ctx, s, m, copy, pred));
+    submitted_preds(ctx, s, m, copy, pred);
+    ctx->sched->submitted(ctx->sched_self, &c->sched, pred, m);
     k->aux[c->self % HEDDLE_CHUNK] = c->aux;
 }
 

@@ -64,7 +64,7 @@ struct heddle_sched_task *heddle_run_nodes(struct worker *w,
         run_trace(w, r);
     heddle_store_rlx(&r->left, g->nsinks); /* published by the pushes */
     for (size_t i = 0; i < g->ntasks && ctx->dev != NULL; i++)
-        heddle_dev_announce(ctx, &r->node[i].sched);
+        heddle_dev_announce(ctx, &r->node[i].sched, g->task[i].ndeps == 0);
     for (size_t i = g->ntasks; i-- > 0;) {
         if (g->task[i].ndeps != 0)
             continue;

@@ -136,17 +136,15 @@ static bool is_done(const struct anneal *a, uint64_t iterations, uint64_t done)
            heddle_offline_is_late(a->d);
 }
 
-heddle_status heddle_offline_anneal(const struct heddle_offline_dag *d,
-                                    const struct heddle_offline_groups *g,
-                                    struct heddle_offline_decoder *c,
-                                    struct heddle_arena *m, uint64_t iterations,
-                                    struct heddle_offline_point *best,
-                                    uint64_t *done)
+heddle_status heddle_offline_anneal(
+    const struct heddle_offline_dag *d, const struct heddle_offline_groups *g,
+    struct heddle_offline_decoder *c, struct heddle_scratch *m,
+    uint64_t iterations, struct heddle_offline_point *best, uint64_t *done)
 {
     struct anneal a = {.d = d, .g = g, .c = c, .best = best};
     heddle_status st = HEDDLE_OK;
 
-    a.movable = heddle_arena_get(m, d->n, sizeof(*a.movable));
+    a.movable = heddle_scratch_get(m, d->n, sizeof(*a.movable));
     if (a.movable == NULL || !heddle_offline_point_get(d, m, &a.cur) ||
         !heddle_offline_point_get(d, m, &a.cand))
         return HEDDLE_ENOMEM;

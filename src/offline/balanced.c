@@ -28,21 +28,21 @@ static double workers(const struct heddle_offline_dag *d, uint32_t r)
 }
 
 static heddle_status fill_queue(struct balance *b, uint32_t from, uint32_t to,
-                                struct heddle_arena *m)
+                                struct heddle_scratch *m)
 {
     const struct heddle_offline_dag *d = b->d;
-    struct heddle_arena own = {.alloc = m->alloc};
+    struct heddle_scratch own = {.a = m->a};
     struct queue *q = &b->q[from * d->r + to];
     struct heddle_pair *p, *tmp;
     uint32_t n = 0;
 
     for (uint32_t t = 0; t < d->n; t++)
         q->n += b->type[t] == from && heddle_offline_time(d, t, to) < INFINITY;
-    q->task = heddle_arena_get(m, q->n, sizeof(*q->task));
-    p = heddle_arena_get(&own, q->n, sizeof(*p));
-    tmp = heddle_arena_get(&own, q->n, sizeof(*p));
+    q->task = heddle_scratch_get(m, q->n, sizeof(*q->task));
+    p = heddle_scratch_get(&own, q->n, sizeof(*p));
+    tmp = heddle_scratch_get(&own, q->n, sizeof(*p));
     if (q->task == NULL || p == NULL || tmp == NULL) {
-        heddle_arena_drop(&own);
+        heddle_scratch_drop(&own);
         return HEDDLE_ENOMEM;
     }
     for (uint32_t t = 0; t < d->n; t++) {
@@ -60,7 +60,7 @@ static heddle_status fill_queue(struct balance *b, uint32_t from, uint32_t to,
     heddle_sort_pairs(p, tmp, n);
     for (uint32_t i = 0; i < n; i++)
         q->task[i] = (uint32_t)p[i].idx;
-    heddle_arena_drop(&own);
+    heddle_scratch_drop(&own);
     return HEDDLE_OK;
 }
 
@@ -100,11 +100,12 @@ static bool relieve(struct balance *b, uint32_t from)
 
 heddle_status heddle_offline_balance(const struct heddle_offline_dag *d,
                                      double level, const double *stay,
-                                     struct heddle_arena *m, uint8_t *type_out)
+                                     struct heddle_scratch *m,
+                                     uint8_t *type_out)
 {
     struct balance b = {.d = d, .type = type_out, .stay = stay};
 
-    b.q = heddle_arena_get(m, (size_t)d->r * d->r, sizeof(*b.q));
+    b.q = heddle_scratch_get(m, (size_t)d->r * d->r, sizeof(*b.q));
     if (b.q == NULL)
         return HEDDLE_ENOMEM;
     memcpy(type_out, d->home, d->n);
@@ -131,10 +132,10 @@ heddle_status heddle_offline_balance(const struct heddle_offline_dag *d,
 }
 
 static heddle_status run(const struct heddle_offline_dag *d,
-                         struct heddle_arena *m,
+                         struct heddle_scratch *m,
                          struct heddle_offline_sched *out)
 {
-    uint8_t *type = heddle_arena_get(m, d->n, sizeof(*type));
+    uint8_t *type = heddle_scratch_get(m, d->n, sizeof(*type));
     heddle_status st;
 
     if (type == NULL)

@@ -29,7 +29,7 @@ static bool is_done(const struct best *b)
 }
 
 /* The types and the order of a schedule as a point. */
-static heddle_status improve(struct best *b, struct heddle_arena *m)
+static heddle_status improve(struct best *b, struct heddle_scratch *m)
 {
     const struct heddle_offline_dag *d = b->d;
     heddle_status st;
@@ -48,7 +48,7 @@ static heddle_status improve(struct best *b, struct heddle_arena *m)
 
 static heddle_status seed(struct best *b, const struct heddle_offline_ops *ops)
 {
-    struct heddle_arena own = {.alloc = b->d->opts->alloc};
+    struct heddle_scratch own = {.a = b->d->opts->alloc};
     const double before = fmin(b->out->makespan, b->p.length);
     heddle_status st = ops->run(b->d, &own, &b->s);
 
@@ -61,11 +61,11 @@ static heddle_status seed(struct best *b, const struct heddle_offline_ops *ops)
         st = improve(b, &own);
     if (fmin(b->out->makespan, b->p.length) < before)
         b->out->policy = ops->name;
-    heddle_arena_drop(&own);
+    heddle_scratch_drop(&own);
     return st;
 }
 
-static heddle_status search(struct best *b, struct heddle_arena *m)
+static heddle_status search(struct best *b, struct heddle_scratch *m)
 {
     const struct heddle_offline_dag *d = b->d;
     const double before = fmin(b->out->makespan, b->p.length);
@@ -86,7 +86,7 @@ static heddle_status search(struct best *b, struct heddle_arena *m)
 }
 
 static heddle_status run(const struct heddle_offline_dag *d,
-                         struct heddle_arena *m,
+                         struct heddle_scratch *m,
                          struct heddle_offline_sched *out)
 {
     struct best b = {.d = d, .out = out};
@@ -96,7 +96,7 @@ static heddle_status run(const struct heddle_offline_dag *d,
         return heddle_offline_fail(d->opts, HEDDLE_EINVAL,
                                    "the policy 'best' needs a limit of time or "
                                    "of iterations");
-    b.key = heddle_arena_get(m, d->n, sizeof(*b.key));
+    b.key = heddle_scratch_get(m, d->n, sizeof(*b.key));
     if (st != HEDDLE_OK || b.key == NULL ||
         !heddle_offline_point_get(d, m, &b.p) ||
         !heddle_offline_point_get(d, m, &b.try) ||

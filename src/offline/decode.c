@@ -21,12 +21,12 @@
 #include "offline/offline.h"
 
 bool heddle_offline_point_get(const struct heddle_offline_dag *d,
-                              struct heddle_arena *m,
+                              struct heddle_scratch *m,
                               struct heddle_offline_point *p)
 {
     *p = (struct heddle_offline_point){.length = INFINITY};
-    p->type = heddle_arena_get(m, d->n, sizeof(*p->type));
-    p->order = heddle_arena_get(m, d->n, sizeof(*p->order));
+    p->type = heddle_scratch_get(m, d->n, sizeof(*p->type));
+    p->order = heddle_scratch_get(m, d->n, sizeof(*p->order));
     return p->type != NULL && p->order != NULL;
 }
 
@@ -41,26 +41,26 @@ void heddle_offline_point_copy(const struct heddle_offline_dag *d,
 
 heddle_status heddle_offline_decoder_init(struct heddle_offline_decoder *c,
                                           const struct heddle_offline_dag *d,
-                                          struct heddle_arena *m)
+                                          struct heddle_scratch *m)
 {
     size_t n = d->n == 0 ? 1 : d->n;
 
     *c =
-        (struct heddle_offline_decoder){.d = d, .scratch = {.alloc = m->alloc}};
+        (struct heddle_offline_decoder){.d = d, .scratch = {.a = m->a}};
     do {
         n = (n + 63) / 64;
         c->level[c->nlevels++] = c->words;
         c->words += n;
     } while (n > 1); /* 2^32 tasks: six levels */
-    c->rank = heddle_arena_get(m, d->n, sizeof(*c->rank));
-    c->wait = heddle_arena_get(m, d->n, sizeof(*c->wait));
-    c->started = heddle_arena_get(m, d->n, sizeof(*c->started));
-    c->ended = heddle_arena_get(m, d->n, sizeof(*c->ended));
-    c->back = heddle_arena_get(m, d->n, sizeof(*c->back));
-    c->bits = heddle_arena_get(m, c->words * d->r, sizeof(*c->bits));
-    c->end = heddle_arena_get(m, d->w, sizeof(*c->end));
-    c->run = heddle_arena_get(m, d->w, sizeof(*c->run));
-    c->nfree = heddle_arena_get(m, d->r, sizeof(*c->nfree));
+    c->rank = heddle_scratch_get(m, d->n, sizeof(*c->rank));
+    c->wait = heddle_scratch_get(m, d->n, sizeof(*c->wait));
+    c->started = heddle_scratch_get(m, d->n, sizeof(*c->started));
+    c->ended = heddle_scratch_get(m, d->n, sizeof(*c->ended));
+    c->back = heddle_scratch_get(m, d->n, sizeof(*c->back));
+    c->bits = heddle_scratch_get(m, c->words * d->r, sizeof(*c->bits));
+    c->end = heddle_scratch_get(m, d->w, sizeof(*c->end));
+    c->run = heddle_scratch_get(m, d->w, sizeof(*c->run));
+    c->nfree = heddle_scratch_get(m, d->r, sizeof(*c->nfree));
     if (c->rank == NULL || c->wait == NULL || c->started == NULL ||
         c->ended == NULL || c->back == NULL || c->bits == NULL ||
         c->end == NULL || c->run == NULL || c->nfree == NULL ||
@@ -71,7 +71,7 @@ heddle_status heddle_offline_decoder_init(struct heddle_offline_decoder *c,
 
 void heddle_offline_decoder_fini(struct heddle_offline_decoder *c)
 {
-    heddle_arena_drop(&c->scratch);
+    heddle_scratch_drop(&c->scratch);
 }
 
 /* --- ready tasks ----------------------------------------------------------- */
@@ -214,7 +214,7 @@ static heddle_status evaluate_slow(struct heddle_offline_decoder *c,
 {
     heddle_status st;
 
-    heddle_arena_drop(&c->scratch);
+    heddle_scratch_drop(&c->scratch);
     st = heddle_offline_list(c->d, p->type, p->order, &c->scratch, &c->s);
     p->length = c->s.makespan;
     return st;
@@ -253,10 +253,10 @@ heddle_status heddle_offline_evaluate(struct heddle_offline_decoder *c,
  * away longest ago, which is free. */
 static heddle_status assign(const struct heddle_offline_dag *d,
                             const uint8_t *type, const uint32_t *seq,
-                            struct heddle_arena *m,
+                            struct heddle_scratch *m,
                             struct heddle_offline_sched *out)
 {
-    double *free_at = heddle_arena_get(m, d->w, sizeof(*free_at));
+    double *free_at = heddle_scratch_get(m, d->w, sizeof(*free_at));
 
     if (free_at == NULL)
         return HEDDLE_ENOMEM;
@@ -283,11 +283,11 @@ static heddle_status assign(const struct heddle_offline_dag *d,
 
 heddle_status heddle_offline_emit(struct heddle_offline_decoder *c,
                                   const struct heddle_offline_point *p,
-                                  struct heddle_arena *m,
+                                  struct heddle_scratch *m,
                                   struct heddle_offline_sched *out)
 {
     const struct heddle_offline_dag *d = c->d;
-    struct heddle_arena own = {.alloc = m->alloc};
+    struct heddle_scratch own = {.a = m->a};
     heddle_status st;
 
     if (!d->is_plain) {
@@ -296,6 +296,6 @@ heddle_status heddle_offline_emit(struct heddle_offline_decoder *c,
         (void)decode(c, p->type, p->order, false);
         st = assign(d, p->type, c->started, &own, out);
     }
-    heddle_arena_drop(&own);
+    heddle_scratch_drop(&own);
     return st;
 }

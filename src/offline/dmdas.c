@@ -70,17 +70,17 @@ static void serve(struct dmdas *q, uint32_t w)
 }
 
 static heddle_status run(const struct heddle_offline_dag *d,
-                         struct heddle_arena *m,
+                         struct heddle_scratch *m,
                          struct heddle_offline_sched *out)
 {
-    double *rank = heddle_arena_get(m, d->n, sizeof(*rank));
+    double *rank = heddle_scratch_get(m, d->n, sizeof(*rank));
     struct dmdas q = {.rank = rank};
     struct heddle_offline_heap h;
     heddle_status st = heddle_offline_engine_init(&q.e, d, m, out);
 
-    q.queued = heddle_arena_get(m, d->w, sizeof(*q.queued));
-    q.head = heddle_arena_get(m, d->w, sizeof(*q.head));
-    q.next = heddle_arena_get(m, d->n, sizeof(*q.next));
+    q.queued = heddle_scratch_get(m, d->w, sizeof(*q.queued));
+    q.head = heddle_scratch_get(m, d->w, sizeof(*q.head));
+    q.next = heddle_scratch_get(m, d->n, sizeof(*q.next));
     if (st != HEDDLE_OK || rank == NULL || q.queued == NULL || q.head == NULL ||
         q.next == NULL || !heddle_offline_heap_get(m, d->n, &h))
         return HEDDLE_ENOMEM;

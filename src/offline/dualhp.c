@@ -135,17 +135,17 @@ static void serve(struct dual *q, uint32_t r)
 }
 
 static heddle_status run(const struct heddle_offline_dag *d,
-                         struct heddle_arena *m,
+                         struct heddle_scratch *m,
                          struct heddle_offline_sched *out)
 {
-    double *rank = heddle_arena_get(m, d->n, sizeof(*rank));
+    double *rank = heddle_scratch_get(m, d->n, sizeof(*rank));
     struct dual q = {.rank = rank};
     heddle_status st = heddle_offline_engine_init(&q.e, d, m, out);
 
-    q.gain = heddle_arena_get(m, d->n, sizeof(*q.gain));
-    q.ready = heddle_arena_get(m, d->n, sizeof(*q.ready));
-    q.type = heddle_arena_get(m, d->n, sizeof(*q.type));
-    q.trial = heddle_arena_get(m, d->n, sizeof(*q.trial));
+    q.gain = heddle_scratch_get(m, d->n, sizeof(*q.gain));
+    q.ready = heddle_scratch_get(m, d->n, sizeof(*q.ready));
+    q.type = heddle_scratch_get(m, d->n, sizeof(*q.type));
+    q.trial = heddle_scratch_get(m, d->n, sizeof(*q.trial));
     if (st != HEDDLE_OK || rank == NULL || q.gain == NULL || q.ready == NULL ||
         q.type == NULL || q.trial == NULL)
         return HEDDLE_ENOMEM;

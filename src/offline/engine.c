@@ -61,15 +61,15 @@ static void make_ready(struct heddle_offline_engine *e, uint32_t t)
 
 heddle_status heddle_offline_engine_init(struct heddle_offline_engine *e,
                                          const struct heddle_offline_dag *d,
-                                         struct heddle_arena *m,
+                                         struct heddle_scratch *m,
                                          struct heddle_offline_sched *out)
 {
     *e = (struct heddle_offline_engine){.d = d, .out = out, .now = -1.0};
-    e->running = heddle_arena_get(m, d->w, sizeof(*e->running));
-    e->fresh = heddle_arena_get(m, d->n, sizeof(*e->fresh));
-    e->wait = heddle_arena_get(m, d->n, sizeof(*e->wait));
-    e->turn = heddle_arena_get(m, d->n, sizeof(*e->turn));
-    e->heap = heddle_arena_get(m, 2 * (size_t)d->n + 1, sizeof(*e->heap));
+    e->running = heddle_scratch_get(m, d->w, sizeof(*e->running));
+    e->fresh = heddle_scratch_get(m, d->n, sizeof(*e->fresh));
+    e->wait = heddle_scratch_get(m, d->n, sizeof(*e->wait));
+    e->turn = heddle_scratch_get(m, d->n, sizeof(*e->turn));
+    e->heap = heddle_scratch_get(m, 2 * (size_t)d->n + 1, sizeof(*e->heap));
     if (e->running == NULL || e->fresh == NULL || e->wait == NULL ||
         e->turn == NULL || e->heap == NULL)
         return HEDDLE_ENOMEM;
@@ -189,12 +189,12 @@ void heddle_offline_engine_abort(struct heddle_offline_engine *e,
 
 /* --- heaps of tasks -------------------------------------------------------- */
 
-bool heddle_offline_heap_get(struct heddle_arena *m, uint32_t cap,
+bool heddle_offline_heap_get(struct heddle_scratch *m, uint32_t cap,
                              struct heddle_offline_heap *h)
 {
     *h = (struct heddle_offline_heap){0};
-    h->task = heddle_arena_get(m, cap, sizeof(*h->task));
-    h->key = heddle_arena_get(m, cap, sizeof(*h->key));
+    h->task = heddle_scratch_get(m, cap, sizeof(*h->task));
+    h->key = heddle_scratch_get(m, cap, sizeof(*h->key));
     return h->task != NULL && h->key != NULL;
 }
 
@@ -267,13 +267,13 @@ static uint32_t idle_worker(const struct heddle_offline_engine *e, uint32_t r,
 
 heddle_status heddle_offline_list(const struct heddle_offline_dag *d,
                                   const uint8_t *type, const uint32_t *order,
-                                  struct heddle_arena *m,
+                                  struct heddle_scratch *m,
                                   struct heddle_offline_sched *out)
 {
     struct heddle_offline_heap *ready =
-        heddle_arena_get(m, d->r, sizeof(*ready));
-    uint32_t *count = heddle_arena_get(m, d->r, sizeof(*count));
-    double *key = heddle_arena_get(m, d->n, sizeof(*key));
+        heddle_scratch_get(m, d->r, sizeof(*ready));
+    uint32_t *count = heddle_scratch_get(m, d->r, sizeof(*count));
+    double *key = heddle_scratch_get(m, d->n, sizeof(*key));
     struct heddle_offline_engine e;
     heddle_status st = heddle_offline_engine_init(&e, d, m, out);
 
@@ -306,10 +306,10 @@ heddle_status heddle_offline_list(const struct heddle_offline_dag *d,
 
 heddle_status heddle_offline_list_types(const struct heddle_offline_dag *d,
                                         const uint8_t *type,
-                                        struct heddle_arena *m,
+                                        struct heddle_scratch *m,
                                         struct heddle_offline_sched *out)
 {
-    uint32_t *order = heddle_arena_get(m, d->n, sizeof(*order));
+    uint32_t *order = heddle_scratch_get(m, d->n, sizeof(*order));
     heddle_status st;
 
     if (order == NULL)

@@ -8,10 +8,10 @@
 
 /* Lesser keys first, as tasks become ready: any key >= -inf that is a number. */
 static heddle_status order_by(const struct heddle_offline_dag *d,
-                              const double *key, struct heddle_arena *m,
+                              const double *key, struct heddle_scratch *m,
                               uint32_t *order)
 {
-    double *rank = heddle_arena_get(m, d->n, sizeof(*rank));
+    double *rank = heddle_scratch_get(m, d->n, sizeof(*rank));
 
     if (rank == NULL)
         return HEDDLE_ENOMEM;
@@ -25,12 +25,12 @@ static heddle_status order_by(const struct heddle_offline_dag *d,
 }
 
 static heddle_status run(const struct heddle_offline_dag *d,
-                         struct heddle_arena *m,
+                         struct heddle_scratch *m,
                          struct heddle_offline_sched *out)
 {
     const struct heddle_offline_opts *opts = d->opts;
-    uint8_t *type = heddle_arena_get(m, d->n, sizeof(*type));
-    uint32_t *order = heddle_arena_get(m, d->n, sizeof(*order));
+    uint8_t *type = heddle_scratch_get(m, d->n, sizeof(*type));
+    uint32_t *order = heddle_scratch_get(m, d->n, sizeof(*order));
     heddle_status st;
 
     if (opts->type == NULL)

@@ -66,7 +66,7 @@ static heddle_status check_extras(const struct heddle_bound_graph *g,
 }
 
 static heddle_status take_workers(const struct heddle_bound_graph *g,
-                                  struct heddle_arena *m,
+                                  struct heddle_scratch *m,
                                   struct heddle_offline_dag *d)
 {
     const struct heddle_offline_opts *opts = d->opts;
@@ -78,8 +78,8 @@ static heddle_status take_workers(const struct heddle_bound_graph *g,
         return BAD("there are more than 2^24 workers");
     d->w = (uint32_t)all;
     d->r = g->ntypes;
-    d->first = heddle_arena_get(m, (size_t)d->r + 1, sizeof(*d->first));
-    d->worker = heddle_arena_get(m, d->w, sizeof(*d->worker));
+    d->first = heddle_scratch_get(m, (size_t)d->r + 1, sizeof(*d->first));
+    d->worker = heddle_scratch_get(m, d->w, sizeof(*d->worker));
     if (d->first == NULL || d->worker == NULL)
         return HEDDLE_ENOMEM;
     for (uint32_t i = 0; i < d->r; i++) {
@@ -92,17 +92,17 @@ static heddle_status take_workers(const struct heddle_bound_graph *g,
 
 /* Row by row: where each task can run, and where it is fastest. */
 static heddle_status take_times(const struct heddle_bound_graph *g,
-                                struct heddle_arena *m,
+                                struct heddle_scratch *m,
                                 struct heddle_offline_dag *d)
 {
     const struct heddle_offline_opts *opts = d->opts;
     const uint32_t rows = g->kind != NULL ? g->nkinds : g->ntasks;
     double total = 0.0;
 
-    d->row = heddle_arena_get(m, d->n, sizeof(*d->row));
-    d->fast = heddle_arena_get(m, d->n, sizeof(*d->fast));
-    d->home = heddle_arena_get(m, d->n, sizeof(*d->home));
-    d->time = heddle_arena_get(m, (size_t)rows * d->r, sizeof(*d->time));
+    d->row = heddle_scratch_get(m, d->n, sizeof(*d->row));
+    d->fast = heddle_scratch_get(m, d->n, sizeof(*d->fast));
+    d->home = heddle_scratch_get(m, d->n, sizeof(*d->home));
+    d->time = heddle_scratch_get(m, (size_t)rows * d->r, sizeof(*d->time));
     if (d->row == NULL || d->fast == NULL || d->home == NULL || d->time == NULL)
         return HEDDLE_ENOMEM;
     for (size_t i = 0; i < (size_t)rows * d->r && d->n > 0; i++)
@@ -135,18 +135,18 @@ static heddle_status take_times(const struct heddle_bound_graph *g,
 }
 
 static heddle_status take_edges(const struct heddle_bound_graph *g,
-                                struct heddle_arena *m,
+                                struct heddle_scratch *m,
                                 struct heddle_offline_dag *d)
 {
     const size_t n = d->n, e = d->e;
-    uint32_t *at = heddle_arena_get(m, n + 1, sizeof(*at));
+    uint32_t *at = heddle_scratch_get(m, n + 1, sizeof(*at));
 
-    d->succ_end = heddle_arena_get(m, n + 1, sizeof(*d->succ_end));
-    d->pred_end = heddle_arena_get(m, n + 1, sizeof(*d->pred_end));
-    d->succ = heddle_arena_get(m, e, sizeof(*d->succ));
-    d->pred = heddle_arena_get(m, e, sizeof(*d->pred));
+    d->succ_end = heddle_scratch_get(m, n + 1, sizeof(*d->succ_end));
+    d->pred_end = heddle_scratch_get(m, n + 1, sizeof(*d->pred_end));
+    d->succ = heddle_scratch_get(m, e, sizeof(*d->succ));
+    d->pred = heddle_scratch_get(m, e, sizeof(*d->pred));
     if (d->opts->edge_bytes != NULL)
-        d->pred_bytes = heddle_arena_get(m, e, sizeof(*d->pred_bytes));
+        d->pred_bytes = heddle_scratch_get(m, e, sizeof(*d->pred_bytes));
     if (at == NULL || d->succ_end == NULL || d->pred_end == NULL ||
         d->succ == NULL || d->pred == NULL ||
         (d->opts->edge_bytes != NULL && d->pred_bytes == NULL))
@@ -173,15 +173,15 @@ static heddle_status take_edges(const struct heddle_bound_graph *g,
     return HEDDLE_OK;
 }
 
-static heddle_status take_order(struct heddle_arena *m,
+static heddle_status take_order(struct heddle_scratch *m,
                                 struct heddle_offline_dag *d)
 {
     const struct heddle_offline_opts *opts = d->opts;
-    uint32_t *wait = heddle_arena_get(m, d->n, sizeof(*wait));
+    uint32_t *wait = heddle_scratch_get(m, d->n, sizeof(*wait));
     uint32_t n = 0;
     bool goes_up = true;
 
-    d->topo = heddle_arena_get(m, d->n, sizeof(*d->topo));
+    d->topo = heddle_scratch_get(m, d->n, sizeof(*d->topo));
     if (d->topo == NULL || wait == NULL)
         return HEDDLE_ENOMEM;
     for (uint32_t t = 0; t < d->n; t++)
@@ -207,7 +207,7 @@ static heddle_status take_order(struct heddle_arena *m,
 
 heddle_status heddle_offline_build(const struct heddle_bound_graph *g,
                                    const struct heddle_offline_opts *opts,
-                                   struct heddle_arena *m,
+                                   struct heddle_scratch *m,
                                    struct heddle_offline_dag *d)
 {
     heddle_status st = check_shape(g, opts);
@@ -234,14 +234,14 @@ heddle_status heddle_offline_build(const struct heddle_bound_graph *g,
 }
 
 bool heddle_offline_sched_get(const struct heddle_offline_dag *d,
-                              struct heddle_arena *m,
+                              struct heddle_scratch *m,
                               struct heddle_offline_sched *s)
 {
     *s = (struct heddle_offline_sched){0};
-    s->type = heddle_arena_get(m, d->n, sizeof(*s->type));
-    s->worker = heddle_arena_get(m, d->n, sizeof(*s->worker));
-    s->start = heddle_arena_get(m, d->n, sizeof(*s->start));
-    s->end = heddle_arena_get(m, d->n, sizeof(*s->end));
+    s->type = heddle_scratch_get(m, d->n, sizeof(*s->type));
+    s->worker = heddle_scratch_get(m, d->n, sizeof(*s->worker));
+    s->start = heddle_scratch_get(m, d->n, sizeof(*s->start));
+    s->end = heddle_scratch_get(m, d->n, sizeof(*s->end));
     return s->type != NULL && s->worker != NULL && s->start != NULL &&
            s->end != NULL;
 }

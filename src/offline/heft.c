@@ -19,10 +19,10 @@ static double mean_time(const struct heddle_offline_dag *d, uint32_t t)
 }
 
 static heddle_status run(const struct heddle_offline_dag *d,
-                         struct heddle_arena *m,
+                         struct heddle_scratch *m,
                          struct heddle_offline_sched *out)
 {
-    double *weight = heddle_arena_get(m, d->n, sizeof(*weight));
+    double *weight = heddle_scratch_get(m, d->n, sizeof(*weight));
 
     if (weight == NULL)
         return HEDDLE_ENOMEM;

@@ -7,11 +7,11 @@
 #include "offline/offline.h"
 
 static heddle_status run(const struct heddle_offline_dag *d,
-                         struct heddle_arena *m,
+                         struct heddle_scratch *m,
                          struct heddle_offline_sched *out)
 {
-    double *weight = heddle_arena_get(m, d->n, sizeof(*weight));
-    uint8_t *type = heddle_arena_get(m, d->n, sizeof(*type));
+    double *weight = heddle_scratch_get(m, d->n, sizeof(*weight));
+    uint8_t *type = heddle_scratch_get(m, d->n, sizeof(*type));
     double share[HEDDLE_BOUND_TYPES_MAX];
     struct heddle_offline_groups g;
     heddle_status st = heddle_offline_groups(d, m, &g);

@@ -3,7 +3,7 @@
 #include "offline/offline.h"
 
 static heddle_status run(const struct heddle_offline_dag *d,
-                         struct heddle_arena *m,
+                         struct heddle_scratch *m,
                          struct heddle_offline_sched *out)
 {
     return heddle_offline_heft_by(d, d->fast, m, out);

@@ -129,17 +129,17 @@ static void sort_types(struct hp *h)
 }
 
 static heddle_status run(const struct heddle_offline_dag *d,
-                         struct heddle_arena *m,
+                         struct heddle_scratch *m,
                          struct heddle_offline_sched *out)
 {
     struct hp h = {.scale = 0.0};
     heddle_status st = heddle_offline_engine_init(&h.e, d, m, out);
     bool did;
 
-    h.ready = heddle_arena_get(m, d->r, sizeof(*h.ready));
-    h.is_ready = heddle_arena_get(m, d->n, sizeof(*h.is_ready));
-    h.type = heddle_arena_get(m, d->r, sizeof(*h.type));
-    h.rank = heddle_arena_get(m, d->n, sizeof(*h.rank));
+    h.ready = heddle_scratch_get(m, d->r, sizeof(*h.ready));
+    h.is_ready = heddle_scratch_get(m, d->n, sizeof(*h.is_ready));
+    h.type = heddle_scratch_get(m, d->r, sizeof(*h.type));
+    h.rank = heddle_scratch_get(m, d->n, sizeof(*h.rank));
     if (st != HEDDLE_OK || h.ready == NULL || h.is_ready == NULL ||
         h.type == NULL || h.rank == NULL)
         return HEDDLE_ENOMEM;

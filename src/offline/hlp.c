@@ -21,7 +21,7 @@ static void flows(const struct heddle_bound_graph *g,
 }
 
 static heddle_status run(const struct heddle_offline_dag *d,
-                         struct heddle_arena *m,
+                         struct heddle_scratch *m,
                          struct heddle_offline_sched *out)
 {
     struct heddle_bound_limits l = {.size = sizeof(l),
@@ -34,8 +34,8 @@ static heddle_status run(const struct heddle_offline_dag *d,
                                     .alloc = d->opts->alloc};
     struct heddle_bound_result res = {.size = sizeof(res)};
     const struct heddle_bound_cert *c = &res.cert[HEDDLE_BOUND_MIXED];
-    double *flow = heddle_arena_get(m, d->n, sizeof(*flow));
-    uint8_t *type = heddle_arena_get(m, d->n, sizeof(*type));
+    double *flow = heddle_scratch_get(m, d->n, sizeof(*flow));
+    uint8_t *type = heddle_scratch_get(m, d->n, sizeof(*type));
     heddle_status st;
 
     if (flow == NULL || type == NULL)

@@ -67,14 +67,14 @@ heddle_status heddle_offline_get_info(unsigned i,
     return HEDDLE_OK;
 }
 
-/* The arrays of a result, in one arena that outlives the call. */
+/* The arrays of a result, in one scratch that outlives the call. */
 struct own {
-    struct heddle_arena m;
+    struct heddle_scratch m;
 };
 
 static heddle_status run_policy(const struct heddle_offline_ops *ops,
                                 struct heddle_offline_dag *d,
-                                struct heddle_arena *m,
+                                struct heddle_scratch *m,
                                 struct heddle_offline_result *out)
 {
     struct heddle_offline_sched s;
@@ -87,7 +87,7 @@ static heddle_status run_policy(const struct heddle_offline_ops *ops,
     if (heddle_offline_sched_get(d, &own->m, &s))
         st = ops->run(d, m, &s);
     if (st != HEDDLE_OK) {
-        heddle_arena_drop(&own->m);
+        heddle_scratch_drop(&own->m);
         heddle_free(d->opts->alloc, own, sizeof(*own));
         return st;
     }
@@ -111,7 +111,7 @@ heddle_status heddle_offline_schedule(const struct heddle_bound_graph *graph,
     const struct heddle_offline_ops *ops;
     const uint64_t t0 = heddle_clock_ns();
     struct heddle_offline_dag d;
-    struct heddle_arena m;
+    struct heddle_scratch m;
     heddle_status st;
     uint64_t limit;
 
@@ -128,12 +128,12 @@ heddle_status heddle_offline_schedule(const struct heddle_bound_graph *graph,
                                    "there is no offline policy '%s'",
                                    opts->policy);
     limit = opts->time_ns == 0 ? DEFAULT_NS : opts->time_ns;
-    m = (struct heddle_arena){.alloc = opts->alloc};
+    m = (struct heddle_scratch){.a = opts->alloc};
     st = heddle_offline_build(graph, opts, &m, &d);
     d.deadline = limit > UINT64_MAX - t0 ? 0 : t0 + limit;
     if (st == HEDDLE_OK)
         st = run_policy(ops, &d, &m, result_out);
-    heddle_arena_drop(&m);
+    heddle_scratch_drop(&m);
     if (st == HEDDLE_ENOMEM)
         return heddle_offline_fail(opts, st, "there is no memory");
     if (st == HEDDLE_OK)
@@ -151,7 +151,7 @@ void heddle_offline_finish(struct heddle_offline_result *result)
     if (own != NULL) {
         const struct heddle_allocator *a = own->m.alloc;
 
-        heddle_arena_drop(&own->m);
+        heddle_scratch_drop(&own->m);
         heddle_free(a, own, sizeof(*own));
     }
     *result = (struct heddle_offline_result){.size = result->size};

@@ -13,8 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/arena.h"
 #include "base/compiler.h"
+#include "base/scratch.h"
 #include "base/sort.h"
 #include "heddle/offline.h"
 
@@ -78,7 +78,7 @@ struct heddle_offline_ops {
     const char *name;
     const char *help;
     heddle_status (*run)(const struct heddle_offline_dag *d,
-                         struct heddle_arena *m,
+                         struct heddle_scratch *m,
                          struct heddle_offline_sched *out);
     uint32_t seed_limit; /* `best` starts from it up to so many tasks */
 };
@@ -94,9 +94,9 @@ bool heddle_offline_is_late(const struct heddle_offline_dag *d);
 /* graph.c */
 HEDDLE_MUST_USE heddle_status heddle_offline_build(
     const struct heddle_bound_graph *g, const struct heddle_offline_opts *opts,
-    struct heddle_arena *m, struct heddle_offline_dag *d_out);
+    struct heddle_scratch *m, struct heddle_offline_dag *d_out);
 bool heddle_offline_sched_get(const struct heddle_offline_dag *d,
-                              struct heddle_arena *m,
+                              struct heddle_scratch *m,
                               struct heddle_offline_sched *s_out);
 void heddle_offline_sched_copy(const struct heddle_offline_dag *d,
                                struct heddle_offline_sched *to,
@@ -115,15 +115,15 @@ void heddle_offline_heads(const struct heddle_offline_dag *d, double *head);
 /* order[i]: the task with the i-th greatest rank >= 0; ties as in topo. */
 HEDDLE_MUST_USE heddle_status
 heddle_offline_order(const struct heddle_offline_dag *d, const double *rank,
-                     struct heddle_arena *m, uint32_t *order);
+                     struct heddle_scratch *m, uint32_t *order);
 /* Always the ready task with the greatest rank: respects the edges. */
 HEDDLE_MUST_USE heddle_status heddle_offline_ready_order(
     const struct heddle_offline_dag *d, const double *rank,
-    struct heddle_arena *m, uint32_t *order);
+    struct heddle_scratch *m, uint32_t *order);
 /* The order by rank with the times of an allocation. */
 HEDDLE_MUST_USE heddle_status heddle_offline_order_types(
     const struct heddle_offline_dag *d, const uint8_t *type,
-    struct heddle_arena *m, uint32_t *order);
+    struct heddle_scratch *m, uint32_t *order);
 
 /* --- place.c --------------------------------------------------------------- */
 
@@ -131,13 +131,13 @@ HEDDLE_MUST_USE heddle_status heddle_offline_order_types(
  * gaps included. bias is [n x r]; NULL: nothing. */
 HEDDLE_MUST_USE heddle_status
 heddle_offline_place(const struct heddle_offline_dag *d, const uint32_t *order,
-                     const double *bias, struct heddle_arena *m,
+                     const double *bias, struct heddle_scratch *m,
                      struct heddle_offline_sched *out);
 
 /* The same, by falling rank with these weights. */
 HEDDLE_MUST_USE heddle_status heddle_offline_heft_by(
     const struct heddle_offline_dag *d, const double *weight,
-    struct heddle_arena *m, struct heddle_offline_sched *out);
+    struct heddle_scratch *m, struct heddle_offline_sched *out);
 
 /* --- engine.c: time goes by ------------------------------------------------ */
 
@@ -163,7 +163,7 @@ struct heddle_offline_engine {
 
 HEDDLE_MUST_USE heddle_status heddle_offline_engine_init(
     struct heddle_offline_engine *e, const struct heddle_offline_dag *d,
-    struct heddle_arena *m, struct heddle_offline_sched *out);
+    struct heddle_scratch *m, struct heddle_offline_sched *out);
 /* Goes to the next moment at which something happens: ends of tasks, then
  * `fresh`. False: all tasks have ended, or nothing can happen. */
 bool heddle_offline_engine_step(struct heddle_offline_engine *e);
@@ -184,7 +184,7 @@ struct heddle_offline_heap {
     double *key;
     uint32_t n;
 };
-bool heddle_offline_heap_get(struct heddle_arena *m, uint32_t cap,
+bool heddle_offline_heap_get(struct heddle_scratch *m, uint32_t cap,
                              struct heddle_offline_heap *h_out);
 void heddle_offline_heap_push(struct heddle_offline_heap *h, uint32_t task,
                               double key);
@@ -194,13 +194,13 @@ uint32_t heddle_offline_heap_pop(struct heddle_offline_heap *h);
  * order, which need not respect the edges. */
 HEDDLE_MUST_USE heddle_status
 heddle_offline_list(const struct heddle_offline_dag *d, const uint8_t *type,
-                    const uint32_t *order, struct heddle_arena *m,
+                    const uint32_t *order, struct heddle_scratch *m,
                     struct heddle_offline_sched *out);
 
 /* The same, longest way behind it first. */
 HEDDLE_MUST_USE heddle_status heddle_offline_list_types(
     const struct heddle_offline_dag *d, const uint8_t *type,
-    struct heddle_arena *m, struct heddle_offline_sched *out);
+    struct heddle_scratch *m, struct heddle_offline_sched *out);
 
 /* --- decode.c: the same, fast, for plain problems -------------------------- */
 
@@ -220,19 +220,19 @@ struct heddle_offline_decoder {
     size_t words;              /* of one type */
     size_t level[6];           /* where each level starts */
     unsigned nlevels;
-    double *end;                 /* [w] heap of the running tasks */
-    uint32_t *run;               /* [w] */
-    uint32_t *nfree;             /* [r] */
-    struct heddle_arena scratch; /* of problems that are not plain */
+    double *end;                   /* [w] heap of the running tasks */
+    uint32_t *run;                 /* [w] */
+    uint32_t *nfree;               /* [r] */
+    struct heddle_scratch scratch; /* of problems that are not plain */
     struct heddle_offline_sched s;
 };
 
 HEDDLE_MUST_USE heddle_status heddle_offline_decoder_init(
     struct heddle_offline_decoder *c, const struct heddle_offline_dag *d,
-    struct heddle_arena *m);
+    struct heddle_scratch *m);
 void heddle_offline_decoder_fini(struct heddle_offline_decoder *c);
 bool heddle_offline_point_get(const struct heddle_offline_dag *d,
-                              struct heddle_arena *m,
+                              struct heddle_scratch *m,
                               struct heddle_offline_point *p_out);
 void heddle_offline_point_copy(const struct heddle_offline_dag *d,
                                struct heddle_offline_point *to,
@@ -247,7 +247,7 @@ HEDDLE_MUST_USE heddle_status heddle_offline_evaluate(
 /* The schedule of an evaluated point. */
 HEDDLE_MUST_USE heddle_status heddle_offline_emit(
     struct heddle_offline_decoder *c, const struct heddle_offline_point *p,
-    struct heddle_arena *m, struct heddle_offline_sched *out);
+    struct heddle_scratch *m, struct heddle_offline_sched *out);
 
 /* --- shares.c, balanced.c --------------------------------------------------- */
 
@@ -261,20 +261,20 @@ struct heddle_offline_groups {
     uint32_t *task; /* of each group, most slack first */
 };
 HEDDLE_MUST_USE heddle_status heddle_offline_groups(
-    const struct heddle_offline_dag *d, struct heddle_arena *m,
+    const struct heddle_offline_dag *d, struct heddle_scratch *m,
     struct heddle_offline_groups *g_out);
 
 /* Each task on its fastest type, then loads are levelled until none is above
  * `level` per worker. stay[t] >= 0 holds a task at home; NULL: nothing does. */
 HEDDLE_MUST_USE heddle_status heddle_offline_balance(
     const struct heddle_offline_dag *d, double level, const double *stay,
-    struct heddle_arena *m, uint8_t *type_out);
+    struct heddle_scratch *m, uint8_t *type_out);
 
 /* Searches how many tasks of each group go to which type; improves *best,
  * which is evaluated, or empty. Ends by itself, or at the deadline. */
 HEDDLE_MUST_USE heddle_status heddle_offline_search_shares(
     const struct heddle_offline_dag *d, const struct heddle_offline_groups *g,
-    struct heddle_offline_decoder *c, struct heddle_arena *m,
+    struct heddle_offline_decoder *c, struct heddle_scratch *m,
     struct heddle_offline_point *best);
 
 /* --- anneal.c --------------------------------------------------------------- */
@@ -283,7 +283,7 @@ HEDDLE_MUST_USE heddle_status heddle_offline_search_shares(
  * for so many iterations (0: no limit), which are added up in *done. */
 HEDDLE_MUST_USE heddle_status heddle_offline_anneal(
     const struct heddle_offline_dag *d, const struct heddle_offline_groups *g,
-    struct heddle_offline_decoder *c, struct heddle_arena *m,
+    struct heddle_offline_decoder *c, struct heddle_scratch *m,
     uint64_t iterations, struct heddle_offline_point *best, uint64_t *done);
 
 #endif /* HEDDLE_OFFLINE_OFFLINE_H */

@@ -40,12 +40,12 @@ static void fill_costs(const struct heddle_offline_dag *d, double *cost)
 }
 
 static heddle_status run(const struct heddle_offline_dag *d,
-                         struct heddle_arena *m,
+                         struct heddle_scratch *m,
                          struct heddle_offline_sched *out)
 {
-    double *cost = heddle_arena_get(m, (size_t)d->n * d->r, sizeof(*cost));
-    double *rank = heddle_arena_get(m, d->n, sizeof(*rank));
-    uint32_t *order = heddle_arena_get(m, d->n, sizeof(*order));
+    double *cost = heddle_scratch_get(m, (size_t)d->n * d->r, sizeof(*cost));
+    double *rank = heddle_scratch_get(m, d->n, sizeof(*rank));
+    uint32_t *order = heddle_scratch_get(m, d->n, sizeof(*order));
     heddle_status st;
 
     if (cost == NULL || rank == NULL || order == NULL)

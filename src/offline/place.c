@@ -151,14 +151,14 @@ static void put(struct place *p, uint32_t t, const double *bias)
 
 heddle_status heddle_offline_place(const struct heddle_offline_dag *d,
                                    const uint32_t *order, const double *bias,
-                                   struct heddle_arena *m,
+                                   struct heddle_scratch *m,
                                    struct heddle_offline_sched *out)
 {
     struct place p = {.d = d, .out = out};
 
-    p.line = heddle_arena_get(m, d->w, sizeof(*p.line));
-    p.least = heddle_arena_get(m, d->r, sizeof(*p.least));
-    p.ready = heddle_arena_get(m, d->n, sizeof(*p.ready));
+    p.line = heddle_scratch_get(m, d->w, sizeof(*p.line));
+    p.least = heddle_scratch_get(m, d->r, sizeof(*p.least));
+    p.ready = heddle_scratch_get(m, d->n, sizeof(*p.ready));
     if (p.line == NULL || p.least == NULL || p.ready == NULL)
         return HEDDLE_ENOMEM;
     for (uint32_t r = 0; r < d->r; r++) {
@@ -176,11 +176,11 @@ heddle_status heddle_offline_place(const struct heddle_offline_dag *d,
 
 heddle_status heddle_offline_heft_by(const struct heddle_offline_dag *d,
                                      const double *weight,
-                                     struct heddle_arena *m,
+                                     struct heddle_scratch *m,
                                      struct heddle_offline_sched *out)
 {
-    double *rank = heddle_arena_get(m, d->n, sizeof(*rank));
-    uint32_t *order = heddle_arena_get(m, d->n, sizeof(*order));
+    double *rank = heddle_scratch_get(m, d->n, sizeof(*rank));
+    uint32_t *order = heddle_scratch_get(m, d->n, sizeof(*order));
     heddle_status st;
 
     if (rank == NULL || order == NULL)

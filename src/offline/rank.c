@@ -57,12 +57,12 @@ void heddle_offline_heads(const struct heddle_offline_dag *d, double *head)
 }
 
 heddle_status heddle_offline_order(const struct heddle_offline_dag *d,
-                                   const double *rank, struct heddle_arena *m,
+                                   const double *rank, struct heddle_scratch *m,
                                    uint32_t *order)
 {
-    struct heddle_arena own = {.alloc = m->alloc};
-    struct heddle_pair *p = heddle_arena_get(&own, d->n, sizeof(*p));
-    struct heddle_pair *tmp = heddle_arena_get(&own, d->n, sizeof(*p));
+    struct heddle_scratch own = {.a = m->a};
+    struct heddle_pair *p = heddle_scratch_get(&own, d->n, sizeof(*p));
+    struct heddle_pair *tmp = heddle_scratch_get(&own, d->n, sizeof(*p));
     const bool is_ok = p != NULL && tmp != NULL;
 
     for (uint32_t i = 0; i < d->n && is_ok; i++) {
@@ -76,16 +76,16 @@ heddle_status heddle_offline_order(const struct heddle_offline_dag *d,
         heddle_sort_pairs(p, tmp, d->n);
     for (uint32_t i = 0; i < d->n && is_ok; i++)
         order[i] = (uint32_t)p[i].idx;
-    heddle_arena_drop(&own);
+    heddle_scratch_drop(&own);
     return is_ok ? HEDDLE_OK : HEDDLE_ENOMEM;
 }
 
 heddle_status heddle_offline_ready_order(const struct heddle_offline_dag *d,
                                          const double *rank,
-                                         struct heddle_arena *m,
+                                         struct heddle_scratch *m,
                                          uint32_t *order)
 {
-    uint32_t *wait = heddle_arena_get(m, d->n, sizeof(*wait));
+    uint32_t *wait = heddle_scratch_get(m, d->n, sizeof(*wait));
     struct heddle_offline_heap ready;
     uint32_t n = 0;
 
@@ -109,12 +109,12 @@ heddle_status heddle_offline_ready_order(const struct heddle_offline_dag *d,
 
 heddle_status heddle_offline_order_types(const struct heddle_offline_dag *d,
                                          const uint8_t *type,
-                                         struct heddle_arena *m,
+                                         struct heddle_scratch *m,
                                          uint32_t *order)
 {
-    struct heddle_arena own = {.alloc = m->alloc};
-    double *weight = heddle_arena_get(&own, d->n, sizeof(*weight));
-    double *rank = heddle_arena_get(&own, d->n, sizeof(*rank));
+    struct heddle_scratch own = {.a = m->a};
+    double *weight = heddle_scratch_get(&own, d->n, sizeof(*weight));
+    double *rank = heddle_scratch_get(&own, d->n, sizeof(*rank));
     heddle_status st = HEDDLE_ENOMEM;
 
     if (weight != NULL && rank != NULL) {
@@ -123,6 +123,6 @@ heddle_status heddle_offline_order_types(const struct heddle_offline_dag *d,
         heddle_offline_rank(d, weight, rank);
         st = heddle_offline_order(d, rank, m, order);
     }
-    heddle_arena_drop(&own);
+    heddle_scratch_drop(&own);
     return st;
 }

@@ -71,19 +71,19 @@ static bool split(const struct heddle_offline_dag *d,
 }
 
 heddle_status heddle_offline_groups(const struct heddle_offline_dag *d,
-                                    struct heddle_arena *m,
+                                    struct heddle_scratch *m,
                                     struct heddle_offline_groups *g)
 {
-    double *slack = heddle_arena_get(m, d->n, sizeof(*slack));
-    double *rank = heddle_arena_get(m, d->n, sizeof(*rank));
-    uint32_t *order = heddle_arena_get(m, d->n, sizeof(*order));
+    double *slack = heddle_scratch_get(m, d->n, sizeof(*slack));
+    double *rank = heddle_scratch_get(m, d->n, sizeof(*rank));
+    uint32_t *order = heddle_scratch_get(m, d->n, sizeof(*order));
     uint32_t at[HEDDLE_OFFLINE_GROUPS + 1] = {0};
     heddle_status st;
     double quantum = 0.1;
 
     *g = (struct heddle_offline_groups){0};
-    g->of = heddle_arena_get(m, d->n, sizeof(*g->of));
-    g->task = heddle_arena_get(m, d->n, sizeof(*g->task));
+    g->of = heddle_scratch_get(m, d->n, sizeof(*g->of));
+    g->task = heddle_scratch_get(m, d->n, sizeof(*g->task));
     if (slack == NULL || rank == NULL || order == NULL || g->of == NULL ||
         g->task == NULL)
         return HEDDLE_ENOMEM;
@@ -121,7 +121,7 @@ struct shares {
     const struct heddle_offline_dag *d;
     const struct heddle_offline_groups *g;
     struct heddle_offline_decoder *c;
-    struct heddle_arena *m;
+    struct heddle_scratch *m;
     uint32_t *count, *trial, *full; /* [groups x r] away from home */
     struct heddle_offline_point p, *best;
     double length; /* of `count` */
@@ -323,11 +323,11 @@ static bool shares_get(struct shares *s)
     const struct heddle_offline_dag *d = s->d;
     const size_t n = (size_t)s->g->n * d->r;
 
-    s->count = heddle_arena_get(s->m, n, sizeof(*s->count));
-    s->trial = heddle_arena_get(s->m, n, sizeof(*s->trial));
-    s->full = heddle_arena_get(s->m, n, sizeof(*s->full));
-    s->start = heddle_arena_get(s->m, n * STARTS, sizeof(*s->start));
-    s->knob = heddle_arena_get(s->m, n, sizeof(*s->knob));
+    s->count = heddle_scratch_get(s->m, n, sizeof(*s->count));
+    s->trial = heddle_scratch_get(s->m, n, sizeof(*s->trial));
+    s->full = heddle_scratch_get(s->m, n, sizeof(*s->full));
+    s->start = heddle_scratch_get(s->m, n * STARTS, sizeof(*s->start));
+    s->knob = heddle_scratch_get(s->m, n, sizeof(*s->knob));
     for (int i = 0; i < STARTS; i++)
         s->start_length[i] = INFINITY;
     if (s->knob == NULL || s->count == NULL || s->trial == NULL ||
@@ -346,7 +346,7 @@ static bool shares_get(struct shares *s)
 
 heddle_status heddle_offline_search_shares(
     const struct heddle_offline_dag *d, const struct heddle_offline_groups *g,
-    struct heddle_offline_decoder *c, struct heddle_arena *m,
+    struct heddle_offline_decoder *c, struct heddle_scratch *m,
     struct heddle_offline_point *best)
 {
     /* Per start; so many that the annealing has its time too. */
@@ -355,7 +355,7 @@ heddle_status heddle_offline_search_shares(
                                            : 8;
     struct shares s = {
         .d = d, .g = g, .c = c, .m = m, .best = best, .left = trials};
-    uint8_t *type = heddle_arena_get(m, d->n, sizeof(*type));
+    uint8_t *type = heddle_scratch_get(m, d->n, sizeof(*type));
     heddle_status st = HEDDLE_ENOMEM;
 
     s.length = INFINITY;
@@ -372,7 +372,7 @@ heddle_status heddle_offline_search_shares(
 }
 
 static heddle_status run(const struct heddle_offline_dag *d,
-                         struct heddle_arena *m,
+                         struct heddle_scratch *m,
                          struct heddle_offline_sched *out)
 {
     struct heddle_offline_groups g;

@@ -376,6 +376,44 @@ TEST(replay_follows_a_placement)
     unlink(path);
 }
 
+/* Any order of any of the tasks, on any worker: against dependencies, also those
+ * that go through tasks without a line or that nobody was told of. */
+TEST(replay_never_waits_for_good)
+{
+    const struct heddle_sched_ops *replay = heddle_sched_find("replay");
+    char path[64];
+
+    snprintf(path, sizeof(path), "anyorder_%ld.tmp", (long)getpid());
+    for (unsigned seed = 0; seed < 200; seed++) {
+        struct off_options opt = {.plan = path,
+                                  .window = seed % 5 == 0 ? 40 : 0,
+                                  .hides = seed % 3,
+                                  .returns = seed % 7};
+        struct off_machine mach;
+        struct off_graph g;
+        struct off_run x;
+        struct heddle_rng rng;
+        FILE *f = fopen(path, "w");
+
+        heddle_rng_seed(&rng, seed);
+        off_machine(&mach, machines[seed % NMACHINES]);
+        off_cholesky(&g, 2 + seed % 6);
+        CHECK(f != NULL);
+        for (unsigned i = 0; i < g.ntasks; i++)
+            if (seed % 4 == 0 || heddle_rng_next(&rng) % 2 == 0)
+                fprintf(f, "%u %u %u\n", i,
+                        (unsigned)(heddle_rng_next(&rng) %
+                                   (seed % 2 != 0 ? 2 : mach.ncpu + mach.ngpu)),
+                        seed % 8 == 7
+                            ? i
+                            : (unsigned)(heddle_rng_next(&rng) % 1000));
+        fclose(f);
+        off_run(&x, &g, &mach, replay, &opt);
+        off_graph_fini(&g);
+    }
+    unlink(path);
+}
+
 TEST(replay_refuses_bad_files)
 {
     static const struct {
@@ -484,4 +522,5 @@ TEST(cost_of_a_large_window)
 TEST_MAIN(table, every_policy_runs_every_graph, kernels_of_one_type,
           a_class_is_lost, costs_are_learned, hopeless_costs_are_measured_once,
           other_graphs, the_same_again, replay_follows_a_placement,
-          replay_refuses_bad_files, cost_of_a_large_window)
+          replay_never_waits_for_good, replay_refuses_bad_files,
+          cost_of_a_large_window)

@@ -45,7 +45,7 @@ struct off_task {
     unsigned npops;
     unsigned worker;
     double data_at, begin, end;
-    bool is_ready, has_ended;
+    bool is_ready, has_ended, has_returned;
 };
 
 struct off_graph {
@@ -339,6 +339,9 @@ struct off_options {
     const char *plan;
     unsigned depth; /* tasks an accelerator has popped; 0: 2 */
     bool has_prio;  /* give user priorities: position from the end */
+    unsigned
+        hides; /* every so many-th predecessor is told as unknown; 0: none */
+    unsigned returns; /* every so many-th task comes back once; 0: none */
 };
 
 struct off_event {
@@ -373,7 +376,8 @@ struct off_run {
     unsigned nheap, capheap;
     uint64_t seq;
     double now, makespan, moved;
-    unsigned nsubmitted, nended, turn;
+    unsigned nsubmitted, nended, turn, nhidden;
+    struct heddle_sched_task hidden; /* a predecessor nobody was told of */
     struct heddle_rng rng;
     unsigned nrun[OFF_KERNELS][2];
 };
@@ -617,6 +621,14 @@ static inline bool off_pop(struct off_run *x, unsigned worker)
     if (t == NULL)
         return false;
     CHECK(off_of(t)->is_ready && !off_of(t)->has_ended);
+    if (x->o.returns != 0 && off_of(t)->id % x->o.returns == 0 &&
+        !off_of(t)->has_returned) {
+        off_of(t)->has_returned = true;
+        if (x->ops->ended != NULL)
+            x->ops->ended(x->self, t, worker, -1);
+        x->ops->push(x->self, t, HEDDLE_SCHED_FOREIGN);
+        return true;
+    }
     CHECK_EQ(off_of(t)->npops++, 0);
     CHECK(x->m->ns[off_of(t)->kernel][x->cls[cls].type] < INFINITY);
     off_of(t)->worker = worker;
@@ -651,7 +663,9 @@ static inline void off_submit(struct off_run *x)
         k->t.prio = x->o.has_prio ? (int)(x->g->ntasks - k->id) : 0;
         for (unsigned i = 0; i < k->npred; i++)
             if (!x->g->task[k->pred[i]].has_ended && n < 4096)
-                pred[n++] = &x->g->task[k->pred[i]].t;
+                pred[n++] = x->o.hides != 0 && x->nhidden++ % x->o.hides == 0
+                                ? &x->hidden
+                                : &x->g->task[k->pred[i]].t;
         if (x->ops->submitted != NULL)
             x->ops->submitted(x->self, &k->t, pred, n);
         k->nwait = n;
@@ -772,7 +786,7 @@ static inline void off_setup(struct off_run *x, struct off_graph *g,
 
         memset(&k->t, 0, sizeof(k->t));
         k->nwait = k->npops = 0;
-        k->is_ready = k->has_ended = false;
+        k->is_ready = k->has_ended = k->has_returned = false;
     }
 }
 

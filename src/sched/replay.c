@@ -10,12 +10,13 @@
  * Order      a worker takes the first task of its targets that was submitted, and
  *            waits until it is ready. What was not submitted is not waited for, so
  *            nothing that is missing or lost blocks anybody.
- * Progress   while no dependency goes against the order, the first task in it that
- *            has not ended waits for nobody. Once one does (a file that somebody
- *            made up), a free worker takes the first ready task, and waits for one
- *            before it only when all predecessors of that one are running. With
- *            tasks inside of tasks nobody waits at all: a task that runs may need
- *            one that waits.
+ * Progress   a worker waits only for a task all of whose predecessors, near and
+ *            far, are known and before it in the order: the first that is waited
+ *            for then needs none that waits behind another. A task for which that
+ *            is not so (a file that somebody made up; the engine's own tasks in
+ *            between) is waited for only when all its predecessors are running.
+ *            With tasks inside of tasks nobody waits at all: a task that runs may
+ *            need one that waits.
  * Threads    the lock of the window.
  */
 #include <math.h>
@@ -41,7 +42,6 @@ struct replay {
     uint32_t *index;            /* memory of all `entry` */
     uint32_t *aux;   /* per entry: its record once it was submitted; UINT32_MAX:
                     * it was given or goes elsewhere */
-    bool is_loose;   /* a dependency goes, or may go, against the order */
     bool has_nested; /* there are tasks inside of tasks */
 };
 
@@ -114,6 +114,26 @@ static uint32_t replay_entry(const struct replay *r,
                                 &r->file, env->view->id(env->view_self, t));
 }
 
+/* Locked: 1 + the last entry of all that come before; UINT32_MAX: unknown. */
+static uint32_t replay_late(const struct replay *r,
+                            struct heddle_sched_task *const *pred,
+                            unsigned npred)
+{
+    uint32_t late = npred >= PREDS_TOLD ? UINT32_MAX : 0;
+
+    for (unsigned k = 0; k < npred; k++) {
+        const struct heddle_win_rec *p = heddle_win_rec(&r->place.win, pred[k]);
+
+        if (p == NULL)
+            return UINT32_MAX;
+        if (p->seq != 0 && late < p->index)
+            late = p->index;
+        if (p->seq != 0 && late < p->late)
+            late = p->late;
+    }
+    return late;
+}
+
 static void replay_submitted(void *self, struct heddle_sched_task *t,
                              struct heddle_sched_task *const *pred,
                              unsigned npred)
@@ -123,16 +143,14 @@ static void replay_submitted(void *self, struct heddle_sched_task *t,
     struct heddle_win_rec *rec =
         heddle_win_submitted(&r->place.win, t, pred, npred);
 
-    if (rec != NULL && i != UINT32_MAX && r->aux[i] == 0) {
-        r->aux[i] = t->aux;
-        rec->index = i + 1;
-        r->is_loose = r->is_loose || npred >= PREDS_TOLD;
-        for (unsigned k = 0; k < npred; k++) {
-            const struct heddle_win_rec *p =
-                heddle_win_rec(&r->place.win, pred[k]);
-
-            r->is_loose = r->is_loose || (p != NULL && p->index > i + 1);
+    if (rec != NULL) {
+        rec->late = replay_late(r, pred, npred);
+        if (i != UINT32_MAX && r->aux[i] == 0) {
+            r->aux[i] = t->aux;
+            rec->index = i + 1;
         }
+        if (rec->late > rec->index && npred > HEDDLE_WIN_PREDS)
+            rec->late = UINT32_MAX; /* the record may not have all */
     }
     heddle_spin_unlock(&r->place.win.lock);
 }
@@ -203,9 +221,9 @@ static bool replay_is_coming(const struct replay *r, uint32_t i)
     const struct heddle_win_rec *rec = heddle_win_rec(w, &t), *p;
 
     if (rec == NULL || rec->seq == 0 || rec->index != i + 1 ||
-        (r->is_loose && rec->more != NULL))
+        rec->late == UINT32_MAX)
         return false;
-    for (uint32_t k = 0; r->is_loose && k < rec->npred; k++) {
+    for (uint32_t k = 0; rec->late > rec->index && k < rec->npred; k++) {
         t.aux = rec->pred[k];
         p = heddle_win_rec(w, &t);
         if (p->seq != 0 && p->seq < rec->seq && !p->is_out)
@@ -225,8 +243,8 @@ static struct heddle_sched_task *replay_first(struct replay *r, uint32_t target,
         q->next++;
     if (t == NULL || q->next == q->nentries || r->has_nested)
         return t;
-    if (heddle_win_rec(&r->place.win, t)->index == q->entry[q->next] + 1)
-        return t;
+    if (heddle_win_rec(&r->place.win, t)->index <= q->entry[q->next] + 1)
+        return t; /* less: it was given before, and came back */
     return is_busy || replay_is_coming(r, q->entry[q->next]) ? NULL : t;
 }
 

@@ -143,8 +143,9 @@ struct heddle_sched_ops {
 
     /* Optional, called only when there are classes. The task was submitted: it
      * will be pushed after the tasks `pred`: those of its predecessors that may
-     * still run; only `aux` of each counts, as the policy left it in submitted(). One caller at a time per
-     * submitting thread; the policy locks. */
+     * still run, 32 at most; only `aux` of each counts, as the policy left it in
+     * submitted(), or 0: one that it was not told of, or another thread's. One
+     * caller at a time per submitting thread; the policy locks. */
     void (*submitted)(void *self, struct heddle_sched_task *t,
                       struct heddle_sched_task *const *pred, unsigned npred);
 

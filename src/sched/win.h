@@ -80,6 +80,7 @@ struct heddle_win_rec {
     double since;   /* when it was popped */
     double fetch;   /* the policy's: ns its data were away when it was pushed */
     uint32_t index; /* the policy's */
+    uint32_t late;  /* the policy's */
     uint32_t npred;
     struct heddle_win_more *more; /* NULL: all are in pred */
     uint32_t pred[HEDDLE_WIN_PREDS];

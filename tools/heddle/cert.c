@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "trace_cmd.h"
 
 #define MAGIC "heddle-certificate"
 enum { VERSION = 1, WORDS = 7 };
@@ -94,7 +95,7 @@ heddle_status cert_write(const struct run_bound *b, const char *path,
             e = errno;
         if (e == 0)
             return HEDDLE_OK;
-        remove(path);
+        trace_discard(path);
     } else {
         e = errno;
     }

@@ -13,7 +13,10 @@
 
 #include "base/alloc.h"
 #include "base/atomic.h"
+#include "base/rng.h"
 #include "fuzz.h"
+
+enum { PLACED_TASKS = 2000, PLACED_WORKERS = 6 };
 
 const char *const heddle_fuzz_devices[FUZZ_NDEVICES + 1] = {
     "cpu", "sim", "opencl", "disk", "cuda", NULL};
@@ -133,8 +136,7 @@ static const char *any_sched(struct fuzz_prog *p)
     while (heddle_sched_get_info(n, &info) == HEDDLE_OK)
         n++;
     if (n == 0 ||
-        heddle_sched_get_info((unsigned)fuzz_below(p, n), &info) != HEDDLE_OK ||
-        strcmp(info.name, "replay") == 0)
+        heddle_sched_get_info((unsigned)fuzz_below(p, n), &info) != HEDDLE_OK)
         return NULL;
     return info.name;
 }
@@ -309,6 +311,25 @@ static bool write_machine(const char *path, const char *text)
     return ok;
 }
 
+/* For replay: half of the tasks, anywhere, in any order, which mostly is against
+ * their dependencies. It must not wait for good. */
+static bool write_placement(const char *path, uint64_t seed)
+{
+    FILE *f = fopen(path, "w");
+    struct heddle_rng rng;
+    bool ok = f != NULL;
+
+    heddle_rng_seed(&rng, seed);
+    for (unsigned i = 1; i <= PLACED_TASKS && ok; i++)
+        if (heddle_rng_below32(&rng, 2) == 0)
+            ok = fprintf(f, "%u %u %u\n", i,
+                         heddle_rng_below32(&rng, PLACED_WORKERS),
+                         heddle_rng_below32(&rng, PLACED_TASKS)) > 0;
+    if (f != NULL)
+        ok = fclose(f) == 0 && ok;
+    return ok;
+}
+
 heddle_status fuzz_open(struct fuzz_run *r)
 {
     const struct fuzz_config *c = &r->prog->config;
@@ -326,11 +347,18 @@ heddle_status fuzz_open(struct fuzz_run *r)
         .faults = c->faults[0] != '\0' ? c->faults : NULL,
         .allocator = {counted_alloc, counted_free, &r->memory},
     };
-    char path[512], log[512];
+    char path[512], log[512], place[512];
+    heddle_status st;
 
     if (fuzz_log_path(r, log, sizeof(log))) {
         o.log_path = log;
         o.log_level = 1;
+    }
+    snprintf(place, sizeof(place), "%s/fuzz.place", r->setup->folder);
+    if (c->sched != NULL && strcmp(c->sched, "replay") == 0) {
+        if (!write_placement(place, r->prog->seed))
+            return HEDDLE_EIO;
+        o.plan = place;
     }
     snprintf(path, sizeof(path), "%s/fuzz.machine", r->setup->folder);
     if (c->device == FUZZ_SIM) {
@@ -343,7 +371,10 @@ heddle_status fuzz_open(struct fuzz_run *r)
     } else if (c->device == FUZZ_DISK) {
         o.disk_path = r->setup->folder;
     }
-    return heddle_ctx_create(&o, &r->ctx);
+    st = heddle_ctx_create(&o, &r->ctx);
+    if (o.plan != NULL)
+        unlink(place);
+    return st;
 }
 
 bool fuzz_find_scheds(struct fuzz_setup *s)

@@ -20,6 +20,7 @@
 #include "heddle/compose.h"
 #include "heddle/task.h"
 #include "schedule.h"
+#include "trace_cmd.h"
 
 /* --- lanes -------------------------------------------------------------------*/
 
@@ -94,7 +95,8 @@ static void lanes_of_log(const struct schedule *s, struct lanes *l,
 {
     const struct heddle_log_view *v = heddle_log_get_view(s->log);
 
-    memcpy(l->lane, v->lanes, v->nlanes * sizeof(*l->lane));
+    if (v->nlanes > 0)
+        memcpy(l->lane, v->lanes, v->nlanes * sizeof(*l->lane));
     l->n = v->nlanes;
     for (uint32_t i = 0; i < v->nlanes; i++) {
         const uint32_t r = s->b.g->lane_type[i];
@@ -288,11 +290,14 @@ static bool write_lines(const struct schedule *s, FILE *f)
         qsort(line, s->graph.ntasks, sizeof(*line), by_start);
     for (uint32_t i = 0; i < s->graph.ntasks && is_ok; i++) {
         const uint32_t t = line[i].task;
+        const char *where = s->b.g->types[s->s.type[t]].name;
 
         schedule_lane_place(&v, l.of_worker[s->s.worker[t]], place);
-        fprintf(f, "%" PRIu64 " %s %" PRIu32 "\n", s->b.g->id[t],
-                place[0] != '\0' ? place : s->b.g->types[s->s.type[t]].name,
-                i + 1);
+        if (place[0] != '\0')
+            where = place;
+        if (strpbrk(where, " \t\r\n#") == NULL) /* else no line can say it */
+            fprintf(f, "%" PRIu64 " %s %" PRIu32 "\n", s->b.g->id[t], where,
+                    i + 1);
     }
     lanes_free(&l);
     free(line);
@@ -309,8 +314,5 @@ int schedule_write_placement(const struct schedule *s, const char *path)
                         strerror(errno));
     fprintf(f, "# task  where  order\n");
     is_ok = write_lines(s, f);
-    if (ferror(f) != 0 || fclose(f) != 0)
-        return cli_fail(s->c, "the file '%s' cannot be written: %s", path,
-                        strerror(errno));
-    return is_ok ? 0 : cli_fail(s->c, "%s", heddle_status_text(HEDDLE_ENOMEM));
+    return trace_close_output(s->c, f, path, !is_ok);
 }

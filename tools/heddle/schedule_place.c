@@ -46,6 +46,9 @@ void schedule_lane_place(const struct heddle_log_view *v, uint32_t lane,
         if (l->kind == HEDDLE_LOG_WORKER || l->kind == HEDDLE_LOG_DEVICE)
             heddle_text_add(&t, "%u", before);
     } else if (l->kind == HEDDLE_LOG_DEVICE) {
-        heddle_text_mem(&t, l->name, strcspn(l->name, "."));
+        const size_t n = strcspn(l->name, ".");
+
+        if (strcspn(l->name, " \t\r\n#") >= n) /* else no line can say it */
+            heddle_text_mem(&t, l->name, n);
     }
 }

@@ -102,14 +102,6 @@ static uint32_t count_devices(const struct schedule *s, uint32_t type)
     return n > 0 ? n : 1;
 }
 
-static uint32_t find_gpu(const struct schedule *s)
-{
-    for (uint32_t i = 0; i < s->graph.ntypes; i++)
-        if (schedule_device(s, i) != HEDDLE_DEV_CPU)
-            return i;
-    return UINT32_MAX;
-}
-
 static int change_workers(struct schedule *s, uint32_t type, double each,
                           const char *key, const struct change *ch)
 {
@@ -121,6 +113,55 @@ static int change_workers(struct schedule *s, uint32_t type, double each,
                          "from 0 to a million",
                          key);
     return 0;
+}
+
+/* Workers that one device of the type has. */
+static uint32_t workers_each(const struct schedule *s, uint32_t type)
+{
+    const uint32_t n = s->b.g->types[type].nworkers / count_devices(s, type);
+
+    return n > 0 ? n : 1;
+}
+
+/* x changes each type of GPU. Else there are so many in all: more of the first
+ * type, or fewer of the last ones. */
+static int change_gpus(struct schedule *s, const struct change *ch)
+{
+    uint32_t first = UINT32_MAX, total = 0, wanted;
+    int rc = 0;
+
+    for (uint32_t i = s->graph.ntypes; i-- > 0;)
+        if (schedule_device(s, i) != HEDDLE_DEV_CPU) {
+            first = i;
+            total += s->nworkers[i] / workers_each(s, i);
+        }
+    wanted = total;
+    if (first == UINT32_MAX)
+        return cli_error(s->c, "--what-if: the machine has no GPU");
+    if (ch->op != 'x' && !change_count(ch, 1.0, &wanted))
+        return cli_error(s->c,
+                         "--what-if: 'gpus' must give a whole number of GPUs, "
+                         "of which there are %u",
+                         total);
+    for (uint32_t i = s->graph.ntypes; i-- > 0 && rc == 0;) {
+        const uint32_t each = workers_each(s, i);
+        uint32_t n = s->nworkers[i] / each;
+
+        if (schedule_device(s, i) == HEDDLE_DEV_CPU)
+            continue;
+        if (ch->op == 'x') {
+            rc = change_workers(s, i, 1.0, "gpus", ch);
+        } else if (wanted < total && n > 0) {
+            n = n < total - wanted ? n : total - wanted;
+            s->nworkers[i] -= n * each;
+            total -= n;
+        } else if (wanted > total && i == first) {
+            rc =
+                change_workers(s, i, each, "gpus",
+                               &(struct change){'+', (double)(wanted - total)});
+        }
+    }
+    return rc;
 }
 
 static int change_speed(struct schedule *s, const char *key, const char *name,
@@ -175,17 +216,10 @@ static int change_links(struct schedule *s, const struct change *ch)
 
 static int apply(struct schedule *s, const char *key, const struct change *ch)
 {
-    const uint32_t gpu = find_gpu(s);
-
     if (strcmp(key, "links") == 0)
         return change_links(s, ch);
     if (strcmp(key, "gpus") == 0)
-        return change_workers(s, gpu,
-                              gpu == UINT32_MAX
-                                  ? 1.0
-                                  : (double)s->b.g->types[gpu].nworkers /
-                                        count_devices(s, gpu),
-                              key, ch);
+        return change_gpus(s, ch);
     if (strcmp(key, "cpus") == 0)
         return change_workers(s, find_type(s, "cpu"), 1.0, key, ch);
     if (strncmp(key, "workers.", 8) == 0)

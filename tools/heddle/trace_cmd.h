@@ -37,6 +37,12 @@ int trace_end(struct cli *c, heddle_status st);
 int trace_check_output(struct cli *c, const char *verb, const char *log,
                        const char *file);
 
+/* Ends an output file: closes it, and removes it when `is_bad` or not all of it
+ * could be written. 0, or the exit status after a sentence. */
+int trace_close_output(struct cli *c, FILE *f, const char *path, bool is_bad);
+/* Removes what was written in part, if that is a file: /dev/full is not ours. */
+void trace_discard(const char *path);
+
 enum { TRACE_CELL = 32 }; /* bytes of one cell of a table */
 
 const char *trace_lane_kind(uint32_t kind);

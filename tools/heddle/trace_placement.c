@@ -38,16 +38,15 @@ static int write_file(struct cli *c, const heddle_log *log, const char *path)
     FILE *f = fopen(path, "we");
     struct heddle_json j;
     uint64_t n;
-    bool is_bad;
+    int rc;
 
     if (f == NULL)
         return cli_fail(c, "the file '%s' cannot be written: %s", path,
                         strerror(errno));
     n = write_lines(f, heddle_log_get_view(log));
-    is_bad = ferror(f) != 0;
-    if (fclose(f) != 0 || is_bad)
-        return cli_fail(c, "the file '%s' cannot be written: %s", path,
-                        strerror(errno));
+    rc = trace_close_output(c, f, path, false);
+    if (rc != 0)
+        return rc;
     if (!c->json) {
         fprintf(c->out,
                 "placement    %s, %" PRIu64

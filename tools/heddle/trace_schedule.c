@@ -282,7 +282,12 @@ static int check_args(struct cli *c, const struct cli_args *args,
     rc = check_policy(c, a->policy);
     if (rc == 0)
         rc = check_output(c, args, a->log);
-    return rc == 0 ? check_output(c, args, a->placement) : rc;
+    if (rc == 0)
+        rc = check_output(c, args, a->placement);
+    if (rc == 0 && a->log != NULL && a->placement != NULL &&
+        strcmp(a->log, a->placement) == 0)
+        rc = cli_error(c, "-o and --placement are one file, '%s'", a->log);
+    return rc;
 }
 
 static int schedule_run(struct cli *c, int argc, char **argv)

@@ -4,11 +4,13 @@
  */
 #include "trace_cmd.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <malloc.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/text.h"
 
@@ -79,6 +81,29 @@ int trace_check_output(struct cli *c, const char *verb, const char *log,
         return cli_error(c, "'%s' is the log itself and would be overwritten",
                          file);
     return 0;
+}
+
+void trace_discard(const char *path)
+{
+    struct stat sb;
+
+    /* Of the name, not of what it leads to: so /dev/stdout stays, too. */
+    if (lstat(path, &sb) == 0 && S_ISREG(sb.st_mode))
+        (void)unlink(path);
+}
+
+int trace_close_output(struct cli *c, FILE *f, const char *path, bool is_bad)
+{
+    const int early = ferror(f) != 0 ? (errno != 0 ? errno : EIO) : 0;
+    const int late = fclose(f) != 0 ? errno : 0;
+    const int e = early != 0 ? early : late;
+
+    if (e == 0 && !is_bad)
+        return 0;
+    trace_discard(path);
+    return e == 0 ? cli_fail(c, "%s", heddle_status_text(HEDDLE_ENOMEM))
+                  : cli_fail(c, "the file '%s' cannot be written: %s", path,
+                             strerror(e));
 }
 
 const char *trace_lane_kind(uint32_t kind)

@@ -6,8 +6,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/text.h"
 #include "trace_cmd.h"
@@ -34,15 +32,12 @@ int view_save(struct cli *c, const char *file, const char *title,
               struct view_pack *const *packs, unsigned n)
 {
     FILE *f = fopen(file, "we");
-    struct stat sb = {0};
     heddle_status st;
     int e;
 
     if (f == NULL)
         return cli_fail(c, "the page '%s' cannot be written: %s", file,
                         strerror(errno));
-    /* Of the name, not of what it leads to: /dev/stdout is not ours to remove. */
-    (void)lstat(file, &sb);
     errno = 0;
     st = view_page_write(f, title, packs, n);
     e = errno;
@@ -52,8 +47,7 @@ int view_save(struct cli *c, const char *file, const char *title,
     }
     if (st == HEDDLE_OK)
         return 0;
-    if (S_ISREG(sb.st_mode))
-        (void)unlink(file);
+    trace_discard(file);
     return cli_fail(c, "the page '%s' cannot be written: %s", file,
                     st == HEDDLE_EIO && e != 0 ? strerror(e)
                                                : heddle_status_text(st));

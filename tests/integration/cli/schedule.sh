@@ -53,6 +53,11 @@ json 1 trace schedule run.log --policy heft --what-if gpus=+2
 holds "r[0]['makespan'] < json.load(open('heft'))['makespan']"
 holds "r[0]['bound'] < json.load(open('heft'))['bound']"
 holds "sum(t['workers'] for t in r[0]['types']) == 18"
+for what in =3,3 =1,1 =-1,1 =x2,4 =+0,2; do
+    json 1 trace schedule run.log --policy heft --what-if "gpus${what%,*}"
+    holds "sum(t['workers'] for t in r[0]['types'] if t['name'] != 'cpu') ==
+        ${what#*,}"
+done
 json 1 trace schedule run.log --policy heft --what-if gpus=+2 -o more.log
 json 1 trace info more.log
 holds "sum(l['tasks'] > 0 for l in r[0]['lanes'] if l['kind'] == 'device') == 4"
@@ -89,18 +94,34 @@ fails 2 'made of words' trace schedule run.log --what-if gpus=many
 fails 2 'no type' trace schedule run.log --what-if workers.fpga=3
 fails 2 'no kernel' trace schedule run.log --what-if kernel.nothing=x3
 fails 2 'whole number' trace schedule run.log --what-if cpus=-99
+fails 2 'there are 2' trace schedule run.log --what-if gpus=-3
+fails 2 'there are 2' trace schedule run.log --what-if gpus=1.5
+fails 1 'can run on no type' trace schedule run.log --what-if gpus=0
 fails 2 'transfers' trace schedule run.log --what-if links=x2
 fails 2 'machine' trace schedule run.log --transfers
 fails 1 'can run on no type' trace schedule run.log \
     --what-if workers.cpu=0,workers.gpu0=0,workers.gpu1=0
 fails 1 'cannot be' trace schedule run.log --time 1ms -o /nowhere/x.log
 fails 1 'cannot be' trace schedule run.log --time 1ms --placement /nowhere/x
+fails 2 'one file' trace schedule run.log -o both --placement both
+if [ -w /dev/full ]; then
+    ln -s /dev/full full
+    fails 1 'No space' trace placement run.log -o full
+    fails 1 'No space' trace schedule run.log --time 1ms --placement full
+    fails 1 'No space' trace schedule run.log --time 1ms -o full
+    [ -h full ] || wrong 'what is no file of ours was removed'
+fi
 fails 1 'No such file' trace schedule none.log
 
 # A log of no tasks, one that was cut, one of cores alone.
 ok demo --n 120 --nb 30 --log cores.log --no-progress --devices none
 json 1 trace schedule cores.log --time 50ms -o again.log --placement p
 json 1 trace schedule cores.log --policy runtime:ws
+head -c 72 cores.log >head.log
+"$heddle" trace schedule head.log --time 10ms -o no.log --placement no.place \
+    >out 2>err || wrong 'a log of nothing'
+has '^graph        0 tasks'
+ok trace info no.log
 head -c 700 cores.log >cut.log
 "$heddle" trace schedule cut.log --time 10ms >out 2>err
 rc=$?

@@ -36,6 +36,11 @@ fails 2 'durations' trace bound run.log --durations longest
 fails 2 'not a time' trace bound run.log --time soon
 fails 2 'log itself' trace bound run.log -o run.log
 fails 1 'cannot be written' trace bound run.log -o /nowhere/x.cert
+if [ -w /dev/full ]; then
+    ln -s /dev/full full
+    fails 1 'No space' trace bound run.log -o full
+    [ -h full ] || wrong 'what is no file of ours was removed'
+fi
 fails 1 'nowhere.log' trace bound nowhere.log
 fails 2 'certificate and a log' trace certify run.log.cert
 fails 1 'cannot be read' trace certify nowhere.cert run.log
