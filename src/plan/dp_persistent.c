@@ -16,9 +16,9 @@
  *   all(i,l)  = max(x[l+1] + t[i+1] + work_f[i], x[i] + x[i+1] + t[i+1] + work_b[i])
  *
  * Structure  rows (i,l) of R = C + forward[i .. l], so that a split is the sum of a
- *            row and a column; columns hold C of 8 values of l at a time, with
+ *            row and a column; columns hold C of 16 values of l at a time, with
  *            infinities in front, so that a shift needs no test.
- * Order      columns by blocks of 8; rows downwards by blocks of 16; a finished
+ * Order      columns by blocks of 16; rows downwards by blocks of 32; a finished
  *            block is added to all rows above it (right-looking): it stays in the
  *            cache meanwhile.
  * Window     below none() a split is impossible; from keep() on, where all tapes
@@ -33,7 +33,7 @@
 #include "plan/chain_dp.h"
 #include "plan/minplus.h"
 
-enum { BLOCK_COLS = 8, BLOCK_ROWS = 16, TILE = HEDDLE_MINPLUS_TILE };
+enum { BLOCK_COLS = 16, BLOCK_ROWS = 32, TILE = HEDDLE_MINPLUS_TILE };
 
 struct table {
     const struct heddle_plan_units *u;
