@@ -155,10 +155,15 @@ struct heddle_plan_machine {
     double link_rate;  /* between devices; 0: free */
 };
 
-/* A machine file (docs/formats/plan.md). Errors as heddle_plan_graph_read. */
+/* A machine file (docs/formats/plan.md). Rates there may be per second: unit_s is
+ * heddle_plan_graph.unit_s; 0: such rates are refused. Errors as
+ * heddle_plan_graph_read. */
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_plan_machine_read(
+    const char *path, double unit_s, const struct heddle_plan_opts *opts,
+    struct heddle_plan_machine *out);
+/* "12GB/s", "512MiB/s", "3.5": bytes per unit of time. HEDDLE_EINVAL. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_plan_machine_read(const char *path, const struct heddle_plan_opts *opts,
-                         struct heddle_plan_machine *out);
+heddle_plan_parse_rate(const char *text, double unit_s, double *out);
 
 /* --- plans ----------------------------------------------------------------- */
 
@@ -265,6 +270,14 @@ HEDDLE_API uint64_t heddle_plan_floor(const struct heddle_plan_graph *g,
  * everything that somebody needs made once. What begins on the host counts from
  * its first use. */
 HEDDLE_API uint64_t heddle_plan_peak(const struct heddle_plan_graph *g);
+
+/* When each step begins and ends, by the rules above: arrays of p->nsteps. Those
+ * of a DISCARD and a FORGET are when they give back. HEDDLE_EINVAL: a step that
+ * cannot be done. */
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_plan_times(
+    const struct heddle_plan_graph *g, const struct heddle_plan_machine *m,
+    const struct heddle_plan *p, const struct heddle_plan_opts *opts,
+    double *begin_out, double *end_out);
 
 /* --- the checker ------------------------------------------------------------ */
 
