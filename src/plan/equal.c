@@ -134,26 +134,25 @@ heddle_status heddle_plan_equal_solve(const struct heddle_plan_job *job,
                                       heddle_plan_equal_fn *fn,
                                       struct heddle_plan **out)
 {
+    const uint32_t n = job->g->chain->n;
     struct heddle_plan *best = NULL;
     heddle_status st = check_equal(job, name);
-    uint32_t slots;
+    uint32_t fit, slots;
 
     if (st != HEDDLE_OK)
         return st;
-    slots = slots_that_fit(job);
+    fit = slots_that_fit(job);
     /* Copies run beside the computation, which the model does not know: fewer
-     * slots may be better. */
-    if (job->opts.moves != 0 && job->g->chain->n <= TRY_ALL)
-        slots = 1;
-    st = try_slots(job, name, fn, slots, &best);
-    /* What surely fits may be less than what fits. */
-    while (st == HEDDLE_OK && slots < job->g->chain->n &&
-           !heddle_plan_job_is_late(job))
-        st = try_slots(job, name, fn, ++slots, &best);
-    if (st == HEDDLE_ENOENT && best != NULL)
+     * slots may be better. And more than what surely fits may fit. */
+    slots = job->opts.moves != 0 && n <= TRY_ALL ? 1 : fit;
+    do {
+        st = try_slots(job, name, fn, slots, &best);
+    } while ((st == HEDDLE_OK || (st == HEDDLE_ENOENT && slots < fit)) &&
+             slots++ < n && !heddle_plan_job_is_late(job));
+    for (slots = fit; st == HEDDLE_ENOENT && best == NULL && --slots > 0;)
+        st = try_slots(job, name, fn, slots, &best);
+    if (best != NULL && st == HEDDLE_ENOENT)
         st = HEDDLE_OK;
-    while (st == HEDDLE_ENOENT && best == NULL && slots > 1)
-        st = try_slots(job, name, fn, --slots, &best);
     if (st != HEDDLE_OK) {
         heddle_plan_destroy(best);
         return st;
