@@ -3,16 +3,18 @@
  * bracket: exact bytes from tables in units.
  *
  * Sizes rounded down: every plan that fits in bytes fits in units, so the table
- * has a lower bound. Sizes rounded up: every plan of the table fits in bytes. Plans
- * of either are evaluated in bytes, from more units than the budget has
- * downwards: the first that fits is the best of its table, and what rounding
- * wasted is used. When the unit divides all sizes one table says both.
+ * has a lower bound. Plans come from tables of several roundings, and are evaluated
+ * in bytes, from more units than the budget has downwards: the first that fits is
+ * the best of its table, and what rounding wasted is used. Where all else fails
+ * sizes are rounded up: then every plan fits. When the unit divides all sizes one
+ * table says everything.
  *
- * Monotone   units are g * 2^k (g divides all sizes) and k depends on the budget
- *            only through "so many slots at most". For one k the plan cannot get
- *            worse with more memory: fewer candidates fit in less. Where k grows,
- *            at slots * unit, the finer table of that budget is asked too, unless
- *            the coarse bound at that budget says that it cannot be better.
+ * Monotone   units are those of unit_of_level() and depend on the budget only
+ *            through "so many slots at most". For one unit the plan cannot get
+ *            worse with more memory: what fits in less fits in more. Where the
+ *            unit grows, the finer table of the budget at which it did is asked
+ *            too, unless the coarse bound at that budget says that it cannot be
+ *            better; a few times at most.
  * Repeatable the number of slots follows from the time that may be used, not from
  *            a clock.
  */
@@ -22,9 +24,9 @@
 #include "base/assert.h"
 #include "plan/chain_dp.h"
 
-#define SUMS_PER_SECOND 4e9 /* of minplus, on a slow day */
+#define SUMS_PER_SECOND 6e9 /* of minplus, on a slow day */
 #define TABLE_BYTES     1.4e9
-enum { SLOTS_MIN = 64, SLOTS_MOST = 16384, PLACES_MAX = 16 };
+enum { SLOTS_MIN = 64, SLOTS_MOST = 8192, PLACES_MAX = 16, LEVELS_MOST = 2 };
 
 struct bracket {
     const struct heddle_plan_job *job;
@@ -55,14 +57,15 @@ static void close_table(struct bracket *b)
     b->mem = heddle_scratch_make(b->job->opts.base.alloc);
 }
 
-static heddle_status open_table(struct bracket *b, uint64_t unit, bool is_up,
+static heddle_status open_table(struct bracket *b, uint64_t unit,
+                                enum heddle_plan_rounding rounding,
                                 uint32_t slots)
 {
     const struct heddle_allocator *a = b->job->opts.base.alloc;
 
     close_table(b);
     b->unit = unit;
-    if (heddle_plan_units_make(b->job->g->chain, unit, is_up, slots, &b->mem,
+    if (heddle_plan_units_make(b->job->g->chain, unit, rounding, slots, &b->mem,
                                &b->u) != HEDDLE_OK ||
         b->model->make(&b->u, a, &b->table) != HEDDLE_OK)
         return no_memory(b);
@@ -205,16 +208,20 @@ static heddle_status last_resort(struct bracket *b, uint64_t limit)
 
 /* ---- levels ------------------------------------------------------------------- */
 
-static uint32_t slots_for(const struct bracket *b, double seconds)
+uint32_t heddle_plan_bracket_slots(const struct heddle_plan_job *job,
+                                   const struct heddle_plan_model *model,
+                                   double seconds)
 {
-    const uint32_t n = b->job->g->chain->n;
+    const uint32_t n = job->g->chain->n;
     /* two tables, one of them an eighth larger */
-    double s = seconds * SUMS_PER_SECOND / (2.2 * b->model->work(n));
-    const double cap = TABLE_BYTES / (1.125 * b->model->bytes(n));
+    double s = seconds * SUMS_PER_SECOND / (2.2 * model->work(n));
+    const double cap = TABLE_BYTES / (1.125 * model->bytes(n));
 
+    if (job->opts.slots > 0)
+        return job->opts.slots <= cap ? job->opts.slots : 0;
     s = s < cap ? s : cap;
     s = s < SLOTS_MOST ? s : SLOTS_MOST;
-    return s > SLOTS_MIN ? (uint32_t)s : SLOTS_MIN;
+    return s >= SLOTS_MIN ? (uint32_t)s : 0;
 }
 
 static double best_time(const struct bracket *b)
@@ -222,27 +229,34 @@ static double best_time(const struct bracket *b)
     return b->best != NULL ? b->best->makespan : (double)INFINITY;
 }
 
-/* Both tables for `limit` bytes. *below_out: no plan within half of the slots is
+/* Both tables for `limit` bytes. *below_out: no plan within `less` slots is
  * shorter. */
 static heddle_status solve_level(struct bracket *b, uint64_t unit,
-                                 uint64_t limit, bool is_whole, uint32_t half,
+                                 uint64_t limit, bool is_whole, uint32_t less,
                                  double *below_out)
 {
     const uint32_t slots = (uint32_t)(limit / unit);
-    heddle_status st = open_table(b, unit, false, slots);
+    heddle_status st = open_table(b, unit, HEDDLE_PLAN_DOWN, slots);
+    double bound;
 
     if (st != HEDDLE_OK)
         return st;
+    bound = bound_at(b, slots);
     if (limit == b->job->m->budget)
-        b->bound = bound_at(b, slots);
-    *below_out = half < slots ? bound_at(b, half) : 0;
+        b->bound = bound;
+    *below_out = less < slots ? bound_at(b, less) : 0;
     st = walk(b, limit);
     if (st == HEDDLE_OK && is_whole)
         st = last_resort(b, limit);
-    if (st != HEDDLE_OK || is_whole || !isfinite(bound_at(b, slots)) ||
-        best_time(b) <= bound_at(b, slots) * (1 + 1e-6))
+    if (st != HEDDLE_OK || is_whole || !isfinite(bound) ||
+        best_time(b) <= bound * (1 + 1e-6))
         return st;
-    st = open_table(b, unit, true, slots + slots / 8);
+    st = open_table(b, unit, HEDDLE_PLAN_EVEN, slots + slots / 8);
+    if (st == HEDDLE_OK)
+        st = walk(b, limit);
+    if (st != HEDDLE_OK || b->best != NULL)
+        return st;
+    st = open_table(b, unit, HEDDLE_PLAN_UP, slots);
     if (st == HEDDLE_OK)
         st = walk(b, limit);
     return st == HEDDLE_OK ? last_resort(b, limit) : st;
@@ -269,28 +283,40 @@ static heddle_status solve_fixed(struct bracket *b, uint32_t slots)
     return solve_level(b, unit, budget, false, slots, &below);
 }
 
+/* Units are the divisor of all sizes times 1 2 3 4 5 6 7 8 10 12 14 16 20 ... */
+static uint64_t unit_of_level(uint64_t divisor, unsigned level)
+{
+    const unsigned shift = level < 4 ? 0 : level / 4 - 1;
+    const uint64_t factor =
+        level < 4 ? level + 1 : (uint64_t)(4 + level % 4) << shift;
+
+    return factor <= UINT64_MAX / divisor ? divisor * factor : UINT64_MAX;
+}
+
 static heddle_status solve_levels(struct bracket *b, uint32_t slots)
 {
     const uint64_t budget = b->job->m->budget;
-    uint64_t unit = heddle_plan_chain_unit(b->job->g->chain);
+    uint64_t divisor = heddle_plan_chain_unit(b->job->g->chain);
     uint64_t limit = budget;
     unsigned level = 0;
 
-    unit = unit > 0 ? unit : budget / slots + 1;
-    while (budget / unit > slots && unit <= UINT64_MAX / 2) {
-        unit *= 2;
+    divisor = divisor > 0 ? divisor : budget / slots + 1;
+    while (budget / unit_of_level(divisor, level) > slots)
         level++;
-    }
-    for (;;) {
+    for (unsigned i = 0; i < LEVELS_MOST; i++) {
+        const uint64_t unit = unit_of_level(divisor, level);
+        const uint64_t finer =
+            level > 0 ? unit_of_level(divisor, level - 1) * slots : 0;
         double below = 0;
 
-        HEDDLE_TRY(solve_level(b, unit, limit, level == 0, slots / 2, &below));
+        HEDDLE_TRY(solve_level(b, unit, limit, level == 0,
+                               (uint32_t)(finer / unit), &below));
         if (level == 0 || best_time(b) <= below || !isfinite(b->bound))
-            return HEDDLE_OK;
-        unit /= 2;
+            break;
         level--;
-        limit = unit * slots;
+        limit = finer;
     }
+    return HEDDLE_OK;
 }
 
 /* The bound became known, or better, after the plan was made. */
@@ -305,21 +331,29 @@ static void set_bound(struct bracket *b)
 
 heddle_status heddle_plan_bracket(const struct heddle_plan_job *job,
                                   const struct heddle_plan_model *model,
-                                  double seconds, struct heddle_plan **out)
+                                  double seconds, double *bound_out,
+                                  struct heddle_plan **out)
 {
+    const uint32_t slots = heddle_plan_bracket_slots(job, model, seconds);
     struct bracket b = {.job = job, .model = model, .bound = 0};
     heddle_status st;
 
+    if (slots == 0)
+        return heddle_plan_fail(&job->opts.base, HEDDLE_ENOENT,
+                                "the chain is too long for solver %s in this "
+                                "time and memory",
+                                model->name);
     b.mem = heddle_scratch_make(job->opts.base.alloc);
     heddle_plan_draft_init(&b.draft, job->opts.base.alloc);
-    st = job->opts.slots > 0 ? solve_fixed(&b, job->opts.slots)
-                             : solve_levels(&b, slots_for(&b, seconds));
+    st = job->opts.slots > 0 ? solve_fixed(&b, slots) : solve_levels(&b, slots);
     close_table(&b);
     heddle_plan_draft_fini(&b.draft);
     if (st == HEDDLE_ENOMEM)
         st = no_memory(&b);
     if (st == HEDDLE_OK && b.best == NULL)
         st = no_plan(&b);
+    if (bound_out != NULL)
+        *bound_out = b.bound;
     if (st != HEDDLE_OK) {
         heddle_plan_destroy(b.best);
         return st;

@@ -25,8 +25,8 @@ static void open_table(struct tables *t, const struct heddle_plan_model *model,
 {
     t->mem = heddle_scratch_make(NULL);
     t->model = model;
-    CHECK_OK(
-        heddle_plan_units_make(c, 1, false, BRUTE_BUDGET - 1, &t->mem, &t->u));
+    CHECK_OK(heddle_plan_units_make(c, 1, HEDDLE_PLAN_DOWN, BRUTE_BUDGET - 1,
+                                    &t->mem, &t->u));
     CHECK(t->u.is_exact);
     CHECK_OK(model->make(&t->u, NULL, &t->table));
 }

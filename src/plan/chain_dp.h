@@ -35,9 +35,15 @@ struct heddle_plan_units {
 
 /* The largest number that divides all sizes; 0: all are 0. */
 uint64_t heddle_plan_chain_unit(const struct heddle_plan_chain *c);
+enum heddle_plan_rounding {
+    HEDDLE_PLAN_DOWN, /* a lower bound */
+    HEDDLE_PLAN_UP,   /* every plan fits */
+    HEDDLE_PLAN_EVEN /* what one size loses the next one gets: sums are right */
+};
 HEDDLE_MUST_USE heddle_status heddle_plan_units_make(
-    const struct heddle_plan_chain *c, uint64_t unit, bool is_up,
-    uint32_t slots, struct heddle_scratch *mem, struct heddle_plan_units *out);
+    const struct heddle_plan_chain *c, uint64_t unit,
+    enum heddle_plan_rounding rounding, uint32_t slots,
+    struct heddle_scratch *mem, struct heddle_plan_units *out);
 
 /* --- sequences of operations (units.c) -------------------------------------- */
 
@@ -79,12 +85,17 @@ extern const struct heddle_plan_model heddle_plan_model_unpinned;
 
 /* --- the driver (bracket.c) --------------------------------------------------- */
 
+/* Slots that a solution in `seconds` has; 0: the chain is too long. */
+uint32_t heddle_plan_bracket_slots(const struct heddle_plan_job *job,
+                                   const struct heddle_plan_model *model,
+                                   double seconds);
 /*
  * The best plan of a model that `seconds` of work give, and its bound.
- * HEDDLE_ENOENT: none exists, or none was found.
+ * *bound_out (may be NULL): no plan of the model takes less; also set when there is
+ * no plan. HEDDLE_ENOENT: none exists, or none was found.
  */
 HEDDLE_MUST_USE heddle_status heddle_plan_bracket(
     const struct heddle_plan_job *job, const struct heddle_plan_model *model,
-    double seconds, struct heddle_plan **out);
+    double seconds, double *bound_out, struct heddle_plan **out);
 
 #endif /* HEDDLE_PLAN_CHAIN_DP_H */

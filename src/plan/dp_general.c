@@ -553,7 +553,7 @@ static double rows(uint32_t n)
 
 static double work(uint32_t n)
 {
-    return rows(n) * ((double)n + 20) / 4;
+    return rows(n) * ((double)n + 4) / 4;
 }
 
 static double work_unpinned(uint32_t n)

@@ -8,14 +8,14 @@
 static int chain_rank(const struct heddle_plan_job *job)
 {
     (void)job;
-    return 50;
+    return 2;
 }
 
 static heddle_status chain_solve(const struct heddle_plan_job *job,
                                  struct heddle_plan **out)
 {
     return heddle_plan_bracket(job, &heddle_plan_model_persistent,
-                               job->opts.time_limit_s / 2, out);
+                               job->opts.time_limit_s / 3, NULL, out);
 }
 
 const struct heddle_plan_solver_ops heddle_plan_solver_chain = {

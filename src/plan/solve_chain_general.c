@@ -15,7 +15,7 @@ static heddle_status solve(const struct heddle_plan_job *job,
                            struct heddle_plan **out)
 {
     return heddle_plan_bracket(job, &heddle_plan_model_general,
-                               job->opts.time_limit_s / 2, out);
+                               job->opts.time_limit_s / 3, NULL, out);
 }
 
 const struct heddle_plan_solver_ops heddle_plan_solver_chain_general = {

@@ -28,10 +28,20 @@ uint64_t heddle_plan_chain_unit(const struct heddle_plan_chain *c)
     return g;
 }
 
-static uint32_t count(uint64_t bytes, uint64_t unit, bool is_up, uint32_t slots)
+/* *lost: what sizes before this one lost. */
+static uint32_t count(uint64_t bytes, uint64_t unit,
+                      enum heddle_plan_rounding rounding, uint32_t slots,
+                      uint64_t *lost)
 {
-    const uint64_t k = bytes / unit + (is_up && bytes % unit != 0);
+    uint64_t k = bytes / unit, rest = bytes % unit;
 
+    if (rounding == HEDDLE_PLAN_UP)
+        k += rest != 0;
+    else if (rounding == HEDDLE_PLAN_EVEN && rest >= unit - *lost) {
+        k++;
+        *lost = rest - (unit - *lost);
+    } else
+        *lost += rounding == HEDDLE_PLAN_EVEN ? rest : 0;
     return k <= slots ? (uint32_t)k : slots + 1;
 }
 
@@ -70,11 +80,13 @@ static void set_times(const struct heddle_plan_chain *c,
 }
 
 heddle_status heddle_plan_units_make(const struct heddle_plan_chain *c,
-                                     uint64_t unit, bool is_up, uint32_t slots,
-                                     struct heddle_scratch *mem,
+                                     uint64_t unit,
+                                     enum heddle_plan_rounding rounding,
+                                     uint32_t slots, struct heddle_scratch *mem,
                                      struct heddle_plan_units *out)
 {
     const size_t n = (size_t)c->n + 2;
+    uint64_t lost_x = unit / 2, lost_t = unit / 2;
     uint32_t *k = heddle_scratch_get(mem, 4 * n, sizeof(*k));
     double *d = heddle_scratch_get(mem, 4 * n, sizeof(*d));
 
@@ -91,12 +103,18 @@ heddle_status heddle_plan_units_make(const struct heddle_plan_chain *c,
                                       .before = d + 2 * n,
                                       .both = d + 3 * n};
     for (uint32_t i = 0; i <= c->n; i++) {
-        out->x[i] = count(c->x[i], unit, is_up, slots);
-        out->t[i] = i > 0 ? count(c->t[i], unit, is_up, slots) : 0;
+        out->x[i] = count(c->x[i], unit, rounding, slots, &lost_x);
+        if (i == 0)
+            continue;
+        out->t[i] = count(c->t[i], unit, rounding, slots, &lost_t);
+        if (out->t[i] < out->x[i])
+            out->t[i] = out->x[i];
     }
+    if (rounding == HEDDLE_PLAN_EVEN)
+        rounding = HEDDLE_PLAN_UP; /* workspaces do not add up */
     for (uint32_t i = 0; i < c->n; i++) {
-        out->work_f[i] = count(c->work_f[i], unit, is_up, slots);
-        out->work_b[i] = count(c->work_b[i], unit, is_up, slots);
+        out->work_f[i] = count(c->work_f[i], unit, rounding, slots, &lost_x);
+        out->work_b[i] = count(c->work_b[i], unit, rounding, slots, &lost_x);
     }
     set_times(c, out);
     return HEDDLE_OK;
