@@ -15,6 +15,9 @@
  *            unit grows, the finer table of the budget at which it did is asked
  *            too, unless the coarse bound at that budget says that it cannot be
  *            better; a few times at most.
+ * A caller who gives the number of slots gets the plan of one table, without a
+ * bound.
+ *
  * Repeatable the number of slots follows from the time that may be used, not from
  *            a clock.
  */
@@ -271,16 +274,20 @@ static heddle_status no_plan(const struct bracket *b)
         b->model->name, heddle_plan_bytes_label(b->job->m->budget).text);
 }
 
+/* The caller says how many slots: one table, of sizes rounded up. */
 static heddle_status solve_fixed(struct bracket *b, uint32_t slots)
 {
     const uint64_t budget = b->job->m->budget;
     uint64_t unit;
-    double below;
+    heddle_status st;
 
     slots = slots < HEDDLE_PLAN_SLOTS_MAX ? slots : HEDDLE_PLAN_SLOTS_MAX;
     unit = budget / slots + (budget % slots != 0);
     unit = unit > 0 ? unit : 1;
-    return solve_level(b, unit, budget, false, slots, &below);
+    st = open_table(b, unit, HEDDLE_PLAN_UP, (uint32_t)(budget / unit));
+    if (st == HEDDLE_OK)
+        st = walk(b, budget);
+    return st == HEDDLE_OK ? last_resort(b, budget) : st;
 }
 
 /* Units are the divisor of all sizes times 1 2 3 4 5 6 7 8 10 12 14 16 20 ... */

@@ -241,7 +241,6 @@ static double top_of(const struct plan_page *s)
 /* --- streams -------------------------------------------------------------- */
 
 struct lane {
-    const char *name;
     double y;
     double x0, x1; /* a rectangle that waits for its neighbour */
     const char *kind;
@@ -265,40 +264,45 @@ static void lane_add(struct lane *l, double x0, double x1, const char *kind,
     if (l->kind != NULL && x1 - x0 < 0.1 && x0 - l->x1 < 0.1)
         return; /* too narrow to be seen */
     lane_flush(l, f);
-    *l = (struct lane){l->name, l->y, x0, x1, kind};
+    *l = (struct lane){l->y, x0, x1, kind};
+}
+
+/* The streams a machine has: computations, and two for each store. */
+static unsigned count_lanes(const struct plan_page *s)
+{
+    return s->m.disk.out_rate > 0 ? 5 : s->m.host.out_rate > 0 ? 3 : 1;
 }
 
 static bool lanes(const struct plan_page *s, double y, FILE *f)
 {
-    struct lane lane[5] = {{"compute", y, 0, 0, NULL},
-                           {"to host", y + LANE, 0, 0, NULL},
-                           {"from host", y + 2 * LANE, 0, 0, NULL},
-                           {"to disk", y + 3 * LANE, 0, 0, NULL},
-                           {"from disk", y + 4 * LANE, 0, 0, NULL}};
+    static const char *const name[] = {"compute", "to host", "from host",
+                                       "to disk", "from disk"};
+    struct lane lane[5];
     bool *is_done = calloc((size_t)s->g->nops + 1, sizeof(*is_done));
 
     if (is_done == NULL)
         return false;
+    for (unsigned k = 0; k < 5; k++)
+        lane[k] = (struct lane){.y = y + LANE * k};
     for (uint32_t i = 0; i < s->plan->nsteps; i++) {
         const struct heddle_plan_step *p = &s->plan->steps[i];
+        const char *kind = "move";
         unsigned k = 0;
 
         if (p->kind == HEDDLE_PLAN_DISCARD || p->kind == HEDDLE_PLAN_FORGET)
             continue;
-        if (p->kind != HEDDLE_PLAN_COMPUTE)
-            k = 2u * p->level - (p->kind == HEDDLE_PLAN_OFFLOAD);
-        lane_add(&lane[k], x_of(s, s->begin[i]), x_of(s, s->end[i]),
-                 k > 0              ? "move"
-                 : is_done[p->what] ? "again"
-                                    : "keep",
-                 f);
-        if (k == 0)
+        if (p->kind == HEDDLE_PLAN_COMPUTE) {
+            kind = is_done[p->what] ? "again" : "keep";
             is_done[p->what] = true;
+        } else {
+            k = 2u * p->level - (p->kind == HEDDLE_PLAN_OFFLOAD);
+        }
+        lane_add(&lane[k], x_of(s, s->begin[i]), x_of(s, s->end[i]), kind, f);
     }
-    for (unsigned k = 0; k < 5; k++) {
+    for (unsigned k = 0; k < count_lanes(s); k++) {
         lane_flush(&lane[k], f);
         fprintf(f, "<text x=%.0f y=%.1f text-anchor=end>%s</text>\n", LEFT - 6,
-                lane[k].y + LANE - 9, lane[k].name);
+                lane[k].y + LANE - 9, name[k]);
     }
     free(is_done);
     return true;
@@ -306,14 +310,14 @@ static bool lanes(const struct plan_page *s, double y, FILE *f)
 
 static bool memory_picture(const struct plan_page *s, FILE *f)
 {
-    const double high = top_of(s);
+    const double high = top_of(s), below = LANE * count_lanes(s);
     struct memory m;
     bool is_good = memory_init(&m, s);
 
     fprintf(f,
             "<h2>Memory over time</h2>\n<svg viewBox=\"0 0 %.0f %.0f\" "
             "role=img aria-label=\"memory over time\">\n",
-            WIDTH, TOP + HEIGHT + 5 * LANE + 26);
+            WIDTH, TOP + HEIGHT + below + 26);
     axis_bytes(high, f);
     if (is_good)
         memory_curve(&m, high, f);
@@ -326,8 +330,8 @@ static bool memory_picture(const struct plan_page *s, FILE *f)
             "first computation <span style=\"color:var(--again)\">&#9632;"
             "</span> computed again <span style=\"color:var(--move)\">"
             "&#9632;</span> copy</p>\n",
-            LEFT, TOP + HEIGHT + 5 * LANE + 22, LEFT + PLOT,
-            TOP + HEIGHT + 5 * LANE + 22, s->plan->makespan);
+            LEFT, TOP + HEIGHT + below + 22, LEFT + PLOT,
+            TOP + HEIGHT + below + 22, s->plan->makespan);
     memory_fini(&m);
     return is_good;
 }
@@ -519,11 +523,20 @@ static void trade_off(const struct plan_page *s, FILE *f)
 {
     const double full = (double)s->point[PLAN_POINTS - 1].budget;
     double high = 0.01;
+    bool has_plan = false;
     char a[PLAN_CELL];
 
-    for (unsigned i = 0; i < PLAN_POINTS; i++)
+    for (unsigned i = 0; i < PLAN_POINTS; i++) {
+        has_plan = has_plan || s->point[i].is_feasible;
         if (s->point[i].is_feasible && 1.1 * s->point[i].increase > high)
             high = 1.1 * s->point[i].increase;
+    }
+    if (!has_plan) {
+        fputs("<h2>Memory against time</h2>\n<p>No plan was found up to 5 % "
+              "above the peak of the given order.</p>\n",
+              f);
+        return;
+    }
     fprintf(f,
             "<h2>Memory against time</h2>\n<svg viewBox=\"0 0 %.0f %.0f\" "
             "role=img aria-label=\"trade-off\">\n",
