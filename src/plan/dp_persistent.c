@@ -187,8 +187,8 @@ static void make_columns(struct table *t, size_t b0, size_t nb)
 {
     set_windows(t, b0, nb);
     for (size_t i = 0; i < b0 + nb; i++)
-        for (size_t k = 0; k < BLOCK_COLS; k++)
-            fill(col_at(t, i, k), 0, t->width, INFINITY);
+        for (size_t k = i > b0 ? i - b0 : 0; k < nb; k++)
+            fill(col_at(t, i, k), 0, t->keep[i][k], INFINITY);
     for (size_t i = b0 + nb; i-- > b0;)
         finish_row(t, i, b0, nb, i + 1);
     for (size_t q = b0; q > 0;) {
