@@ -82,6 +82,7 @@ struct heddle_plan_model {
 extern const struct heddle_plan_model heddle_plan_model_persistent;
 extern const struct heddle_plan_model heddle_plan_model_general;
 extern const struct heddle_plan_model heddle_plan_model_unpinned;
+extern const struct heddle_plan_model heddle_plan_model_free;
 
 /* --- the driver (bracket.c) --------------------------------------------------- */
 

@@ -1,25 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * dp_general: any plan of a chain, also one that drops what it kept; and the same
- * where a tape may stay although its input went (unpinned).
+ * where a tape may stay although its input went (unpinned), also beyond the part
+ * that made it (free).
  *
- * W(s,t,l,m,h): least time from "x[s], which may be dropped, and the gradient of
+ * W(s,t,l,m,f): least time from "x[s], which may be dropped, and the gradient of
  * x[l + 1] are there" through the backwards l .. t, within m units that count
- * both. h = 1: t[l + 1] is there too and counts; only the unpinned model has it.
- * K = h t[l+1].
+ * both. f = h + 2 g. h = 1: t[l + 1] is there too and counts (unpinned and free).
+ * g = 1: t[t] is there at the end (free); only for t > s.
  *
  *   tape   s = t: forward[s] + backward[s] + W(s+1,s+1,l,m - x[s] - t[s+1] + x[s+1],h);
  *          for l = s only the two times, for h = 1 only the backward
- *   split  forward[s] + min over tp of W(s+1,tp,l,m - x[s],h) + W(s,t,tp-1,m,0)
- *   go on  t > s: forward[s] + W(s+1,t,l,m,h)
- *   hole   unpinned: forward[s .. k] + W(k+1,k+1,l,m - x[s] - t[k+1] + x[k+1],h) +
- *          W(s,t,k,m,1): the tape of layer k is made, its input dropped and
+ *   split  forward[s] + min over tp, g' of W(s+1,tp,l,m - x[s],h + 2 g') +
+ *          W(s,t,tp-1,m,g' + 2 g)
+ *   go on  t > s: forward[s] + W(s+1,t,l,m,f); the last step before t makes the tape
+ *          that is to stay, if g = 1
+ *   hole   forward[s .. k] + W(k+1,k+1,l,m - x[s] - t[k+1] + x[k+1],h) +
+ *          W(s,t,k,m,1 + 2 g): the tape of layer k is made, its input dropped and
  *          computed again when the tape's turn comes
  *
  * The memory tests are in need_*(). Layers s downwards, columns l by blocks of 4,
  * t by blocks of 4; a split and a hole are sums of a row W(s,t,.,m) and a prepared
  * column (minplus.h). Cost slots * n^4 / 24 sums and slots * n^3 / 6 floats for the
- * general model; four and two times that for the unpinned one.
+ * general model; four and two times that for the unpinned one, twelve and four times
+ * for the free one.
  */
 #include <math.h>
 #include <string.h>
@@ -35,7 +39,7 @@ struct table {
     const struct heddle_allocator *a;
     struct heddle_scratch mem;
     heddle_minplus_fn *minplus;
-    size_t nh;      /* 1 general, 2 unpinned */
+    size_t nf;      /* values of f: 1 general, 2 unpinned, 4 free */
     size_t nstages; /* n + 1 */
     size_t width, pad;
     float *row;
@@ -50,8 +54,19 @@ struct table {
 };
 
 struct cell {
-    uint32_t s, t, l, m, h;
+    uint32_t s, t, l, m, f;
 };
+
+/* f = h + 2 g. */
+static size_t in_hand(size_t f)
+{
+    return f & 1;
+}
+
+static size_t left_behind(size_t f)
+{
+    return f >> 1;
+}
 
 static uint32_t max32(uint32_t a, uint32_t b)
 {
@@ -59,26 +74,26 @@ static uint32_t max32(uint32_t a, uint32_t b)
 }
 
 static float *row_at(const struct table *x, size_t s, size_t t, size_t l,
-                     size_t h)
+                     size_t f)
 {
     const size_t d = t - s, n = x->nstages - s;
     const size_t i = x->layer[s] + d * n - d * (d + 1) / 2 + (l - s);
 
-    return x->row + (h * x->layer[x->nstages] + i) * x->width;
+    return x->row + (f * x->layer[x->nstages] + i) * x->width;
 }
 
-static float *col_at(const struct table *x, float *from, size_t h, size_t i,
+static float *col_at(const struct table *x, float *from, size_t f, size_t i,
                      size_t c)
 {
     return from +
-           ((h * (x->nstages + 1) + i) * TILE + c) * (x->pad + x->width) +
+           ((f * (x->nstages + 1) + i) * TILE + c) * (x->pad + x->width) +
            x->pad;
 }
 
 static uint32_t *sat_at(const struct table *x, size_t s, size_t t, size_t l,
-                        size_t h)
+                        size_t f)
 {
-    return x->sat + (((s & 1) * x->nh + h) * x->nstages + t) * x->nstages + l;
+    return x->sat + (((s & 1) * x->nf + f) * x->nstages + t) * x->nstages + l;
 }
 
 /* ---- memory tests -------------------------------------------------------------- */
@@ -151,108 +166,158 @@ static void make_columns(const struct table *x, size_t s, size_t l0, size_t nl)
     const struct heddle_plan_units *u = x->u;
 
     for (size_t c = 0; c < nl; c++)
-        for (size_t h = 0; h < x->nh; h++) {
-            const size_t l = l0 + c;
+        for (size_t f = 0; f < x->nf; f++) {
+            const size_t l = l0 + c, h = in_hand(f);
 
             for (size_t tp = s + 1; tp <= l; tp++)
-                copy_shifted(x, col_at(x, x->split, h, tp, c),
-                             row_at(x, s + 1, tp, l, h), u->x[s],
+                copy_shifted(x, col_at(x, x->split, f, tp, c),
+                             row_at(x, s + 1, tp, l, f), u->x[s],
                              need_step(u, s, l, h), (float)u->forward[s]);
-            for (size_t k = s + 1; k < l && x->nh > 1; k++)
-                copy_shifted(x, col_at(x, x->hole, h, k, c),
-                             row_at(x, k + 1, k + 1, l, h), x->slide[k],
+            for (size_t k = s + 1; k < l && x->nf > 1 && f < 2; k++)
+                copy_shifted(x, col_at(x, x->hole, f, k, c),
+                             row_at(x, k + 1, k + 1, l, f), x->slide[k],
                              x->reach[k] + held(u, l, h),
                              (float)(u->before[k + 1] - u->before[s]));
         }
 }
 
+/* Terms i0 .. i1-1 of splits or holes for rows t .. t + nt-1 of layer s and the
+ * columns c .. c + nc-1 of the block, which are l .. in the table. Rows of splits
+ * begin one column earlier. */
+struct terms {
+    bool is_hole;
+    size_t s, t, l, c, i0, i1;
+    unsigned nt, nc;
+};
+
 /* ---- rows ------------------------------------------------------------------------ */
 
-/* Terms i0 .. i1-1 of splits (or holes) for rows t .. t + nt-1 and columns c ..,
- * both h. Rows of splits begin one column earlier and have no tape in hand. */
-static void add_terms(const struct table *x, bool is_hole, size_t s, size_t t,
-                      unsigned nt, size_t l0, size_t c, unsigned nc, size_t i0,
-                      size_t i1)
+/* A product: rows t .. t + nt-1 of kind `rows`, prepared columns of kind `cols`. */
+static void add_product(const struct table *x, const struct terms *q, size_t f,
+                        size_t rows, size_t cols)
 {
-    float *cols = is_hole ? x->hole : x->split;
     struct heddle_minplus p = {.row_step = x->width,
                                .col_step = TILE * (x->pad + x->width),
-                               .shift = (is_hole ? x->slide : x->same) + i0,
-                               .nrows = nt,
-                               .ncols = nc};
+                               .shift =
+                                   (q->is_hole ? x->slide : x->same) + q->i0,
+                               .n = q->i1 - q->i0,
+                               .nrows = q->nt,
+                               .ncols = q->nc,
+                               .from = x->width,
+                               .to = 0};
 
-    if (i0 >= i1)
+    for (unsigned c = 0; c < q->nc; c++) {
+        const uint32_t need = need_step(x->u, q->s, q->l + c, in_hand(f));
+
+        p.col[c] =
+            col_at(x, q->is_hole ? x->hole : x->split, cols, q->i0, q->c + c);
+        p.from = need < p.from ? need : p.from;
+    }
+    for (unsigned r = 0; r < q->nt; r++) {
+        p.row[r] =
+            row_at(x, q->s, q->t + r, q->is_hole ? q->i0 : q->i0 - 1, rows);
+        for (unsigned c = 0; c < q->nc; c++) {
+            const uint32_t sat = *sat_at(x, q->s, q->t + r, q->l + c, f);
+
+            p.out[r][c] = row_at(x, q->s, q->t + r, q->l + c, f);
+            p.to = sat > p.to ? sat : p.to;
+        }
+    }
+    if (p.from < p.to)
+        x->minplus(&p);
+}
+
+/* A hole is filled with its tape in hand; a split with the tape that its right
+ * part left behind, or with none. */
+static void add_terms(const struct table *x, const struct terms *q)
+{
+    if (q->i0 >= q->i1)
         return;
-    p.n = i1 - i0;
-    for (size_t h = 0; h < x->nh; h++) {
-        p.from = x->width;
-        p.to = 0;
-        for (unsigned q = 0; q < nc; q++) {
-            const uint32_t need = need_step(x->u, s, l0 + c + q, h);
+    for (size_t f = 0; f < x->nf; f++) {
+        const size_t g = 2 * left_behind(f);
 
-            p.col[q] = col_at(x, cols, h, i0, c + q);
-            p.from = need < p.from ? need : p.from;
+        if (q->is_hole) {
+            add_product(x, q, f, 1 + g, in_hand(f));
+            continue;
         }
-        for (unsigned r = 0; r < nt; r++) {
-            p.row[r] = is_hole ? row_at(x, s, t + r, i0, 1)
-                               : row_at(x, s, t + r, i0 - 1, 0);
-            for (unsigned q = 0; q < nc; q++) {
-                const uint32_t sat = *sat_at(x, s, t + r, l0 + c + q, h);
-
-                p.out[r][q] = row_at(x, s, t + r, l0 + c + q, h);
-                p.to = sat > p.to ? sat : p.to;
-            }
-        }
-        if (p.from < p.to)
-            x->minplus(&p);
+        add_product(x, q, f, g, in_hand(f));
+        if (x->nf > 2)
+            add_product(x, q, f, 1 + g, in_hand(f) + 2);
     }
 }
 
+/* The forward of s, and what comes next; `need` is its memory. */
+struct next {
+    uint32_t t, f, less, need;
+    double time;
+};
+
+/* What a cell does when nothing of it is kept for a second pass: the tape of s,
+ * or one step on. In the last step before t a tape may have to stay behind. */
+static struct next next_of(const struct heddle_plan_units *u, size_t s,
+                           size_t t, size_t l, size_t f)
+{
+    const size_t h = in_hand(f);
+    struct next n = {.t = (uint32_t)t,
+                     .f = (uint32_t)f,
+                     .need = need_step(u, s, l, h),
+                     .time = u->forward[s]};
+
+    if (t == s) {
+        n.t = (uint32_t)s + 1;
+        n.less = u->x[s] + u->t[s + 1] - u->x[s + 1];
+        n.need = need_tape(u, s, l, h);
+        n.time += u->backward[s];
+    } else if (t == s + 1 && left_behind(f) != 0) {
+        n.f = (uint32_t)h;
+        n.less = u->t[s + 1] - u->x[s + 1];
+        n.need += n.less;
+    }
+    n.need = max32(n.need, n.less);
+    return n;
+}
+
 static void set_sat(const struct table *x, size_t s, size_t t, size_t l,
-                    size_t h)
+                    size_t f)
 {
     const struct heddle_plan_units *u = x->u;
     uint32_t need;
 
-    if (t > s)
-        need = max32(need_step(u, s, l, h), *sat_at(x, s + 1, t, l, h));
-    else if (l == s)
-        need = need_tape(u, s, l, h);
-    else
-        need = max32(need_tape(u, s, l, h), *sat_at(x, s + 1, s + 1, l, h) +
-                                                u->x[s] + u->t[s + 1] -
-                                                u->x[s + 1]);
-    *sat_at(x, s, t, l, h) = need <= u->slots ? need : u->slots + 1;
+    if (l == s)
+        need = need_tape(u, s, l, in_hand(f));
+    else {
+        const struct next n = next_of(u, s, t, l, f);
+
+        need = max32(n.need, *sat_at(x, s + 1, n.t, l, n.f) + n.less);
+    }
+    if (t == s && left_behind(f) != 0)
+        need = u->slots + 1; /* there is no such cell */
+    *sat_at(x, s, t, l, f) = need <= u->slots ? need : u->slots + 1;
 }
 
 /* All splits and holes are in. */
 static void finish(const struct table *x, size_t s, size_t t, size_t l,
-                   size_t h)
+                   size_t f)
 {
     const struct heddle_plan_units *u = x->u;
-    const size_t sat = *sat_at(x, s, t, l, h);
-    float *w = row_at(x, s, t, l, h);
+    const size_t sat = *sat_at(x, s, t, l, f);
+    float *w = row_at(x, s, t, l, f);
 
+    if (t == s && left_behind(f) != 0)
+        return;
     if (l > s) {
-        const float *next = row_at(x, s + 1, t > s ? t : s + 1, l, h);
-        const float time =
-            (float)(u->forward[s] + (t > s ? 0 : u->backward[s]));
-        size_t m = t > s ? need_step(u, s, l, h) : need_tape(u, s, l, h);
+        const struct next n = next_of(u, s, t, l, f);
+        const float *next = row_at(x, s + 1, n.t, l, n.f) - n.less;
+        const float time = (float)n.time;
 
-        if (t == s) {
-            const uint32_t less = u->x[s] + u->t[s + 1] - u->x[s + 1];
-
-            m = m > less ? m : less;
-            next -= less;
-        }
-        for (; m < sat; m++) {
+        for (size_t m = n.need; m < sat; m++) {
             const float v = time + next[m];
 
             w[m] = v < w[m] ? v : w[m];
         }
     }
     for (size_t m = sat; m < x->width; m++)
-        w[m] = (float)least(u, s, t, l, h);
+        w[m] = (float)least(u, s, t, l, in_hand(f));
 }
 
 static void make_rows(const struct table *x, size_t s, size_t t0, unsigned nt,
@@ -260,29 +325,41 @@ static void make_rows(const struct table *x, size_t s, size_t t0, unsigned nt,
 {
     const size_t past = t0 + TILE; /* splits of all rows begin here */
     const size_t k0 = past - 1 > s + 1 ? past - 1 : s + 1;
-    const bool has_bulk = nt == TILE && past <= l0;
+    const bool has_bulk = nt == TILE && past <= l0, has_holes = x->nf > 1;
+    struct terms q = {.s = s, .t = t0, .l = l0, .nt = nt, .nc = (unsigned)nl};
 
-    if (has_bulk)
-        add_terms(x, false, s, t0, nt, l0, 0, (unsigned)nl, past, l0 + 1);
-    if (has_bulk && x->nh > 1)
-        add_terms(x, true, s, t0, nt, l0, 0, (unsigned)nl, k0, l0);
+    if (has_bulk) {
+        q.i0 = past;
+        q.i1 = l0 + 1;
+        add_terms(x, &q);
+        q.i0 = k0;
+        q.i1 = has_holes ? l0 : k0;
+        q.is_hole = true;
+        add_terms(x, &q);
+    }
     for (size_t t = t0; t < t0 + nt; t++)
         for (size_t c = 0; c < nl; c++) {
-            const size_t l = l0 + c;
-            const size_t k = t > s ? t : s + 1;
+            const size_t l = l0 + c, k = t > s ? t : s + 1;
 
             if (l < t)
                 continue;
-            add_terms(x, false, s, t, 1, l0, c, 1, t + 1,
-                      has_bulk ? past : l + 1);
-            if (has_bulk)
-                add_terms(x, false, s, t, 1, l0, c, 1, l0 + 1, l + 1);
-            if (x->nh > 1)
-                add_terms(x, true, s, t, 1, l0, c, 1, k, has_bulk ? k0 : l);
-            if (x->nh > 1 && has_bulk)
-                add_terms(x, true, s, t, 1, l0, c, 1, l0 > k0 ? l0 : k0, l);
-            for (size_t h = 0; h < x->nh; h++)
-                finish(x, s, t, l, h);
+            q = (struct terms){
+                .s = s, .t = t, .l = l, .c = c, .nt = 1, .nc = 1};
+            q.i0 = t + 1;
+            q.i1 = has_bulk ? past : l + 1;
+            add_terms(x, &q);
+            q.i0 = l0 + 1;
+            q.i1 = has_bulk ? l + 1 : 0;
+            add_terms(x, &q);
+            q.is_hole = true;
+            q.i0 = k;
+            q.i1 = !has_holes ? 0 : has_bulk ? k0 : l;
+            add_terms(x, &q);
+            q.i0 = l0 > k0 ? l0 : k0;
+            q.i1 = has_holes && has_bulk ? l : 0;
+            add_terms(x, &q);
+            for (size_t f = 0; f < x->nf; f++)
+                finish(x, s, t, l, f);
         }
 }
 
@@ -290,7 +367,7 @@ static void make_layer(const struct table *x, size_t s)
 {
     const struct heddle_plan_units *u = x->u;
 
-    if (x->nh > 1)
+    if (x->nf > 1)
         set_reach(u, s, x->reach);
     for (size_t k = s + 1; k < x->nstages; k++) {
         x->same[k] = u->x[s];
@@ -300,10 +377,10 @@ static void make_layer(const struct table *x, size_t s)
     }
     for (size_t t = s; t < x->nstages; t++)
         for (size_t l = t; l < x->nstages; l++)
-            for (size_t h = 0; h < x->nh; h++) {
-                float *w = row_at(x, s, t, l, h);
+            for (size_t f = 0; f < x->nf; f++) {
+                float *w = row_at(x, s, t, l, f);
 
-                set_sat(x, s, t, l, h);
+                set_sat(x, s, t, l, f);
                 for (size_t m = 0; m < x->width; m++)
                     w[m] = INFINITY;
             }
@@ -339,30 +416,30 @@ static heddle_status get_memory(struct table *x)
 
     x->layer = heddle_scratch_get(&x->mem, n + 1, sizeof(*x->layer));
     x->same = heddle_scratch_get(&x->mem, 3 * (n + 1), sizeof(*x->same));
-    x->sat = heddle_scratch_get(&x->mem, 2 * x->nh * n * n, sizeof(*x->sat));
+    x->sat = heddle_scratch_get(&x->mem, 2 * x->nf * n * n, sizeof(*x->sat));
     if (x->layer == NULL || x->same == NULL || x->sat == NULL)
         return HEDDLE_ENOMEM;
     x->slide = x->same + n + 1;
     x->reach = x->slide + n + 1;
     for (size_t s = 0; s < n; s++)
         x->layer[s + 1] = x->layer[s] + (n - s) * (n - s + 1) / 2;
-    if (!heddle_mul(&bytes, x->nh * x->layer[n], x->width * sizeof(float)) ||
-        !heddle_mul(&ncol, x->nh * (n + 1) * TILE, x->pad + x->width))
+    if (!heddle_mul(&bytes, x->nf * x->layer[n], x->width * sizeof(float)) ||
+        !heddle_mul(&ncol, x->nf * (n + 1) * TILE, x->pad + x->width))
         return HEDDLE_ENOMEM;
     x->row = heddle_alloc_aligned(x->a, bytes, 64);
     x->row_bytes = x->row != NULL ? bytes : 0;
     x->split = heddle_scratch_get(&x->mem, ncol, sizeof(float));
-    x->hole = heddle_scratch_get(&x->mem, x->nh > 1 ? ncol : 1, sizeof(float));
+    x->hole = heddle_scratch_get(&x->mem, x->nf > 1 ? ncol : 1, sizeof(float));
     if (x->row == NULL || x->split == NULL || x->hole == NULL)
         return HEDDLE_ENOMEM;
     for (size_t i = 0; i < ncol; i++)
         x->split[i] = INFINITY;
-    for (size_t i = 0; i < ncol && x->nh > 1; i++)
+    for (size_t i = 0; i < ncol && x->nf > 1; i++)
         x->hole[i] = INFINITY;
     return HEDDLE_OK;
 }
 
-static heddle_status make(const struct heddle_plan_units *u, size_t nh,
+static heddle_status make(const struct heddle_plan_units *u, size_t nf,
                           const struct heddle_allocator *a, void **out)
 {
     struct heddle_scratch mem = heddle_scratch_make(a);
@@ -373,7 +450,7 @@ static heddle_status make(const struct heddle_plan_units *u, size_t nh,
     x->mem = mem;
     x->u = u;
     x->a = a;
-    x->nh = nh;
+    x->nf = nf;
     x->minplus = heddle_minplus_choose();
     x->nstages = (size_t)u->n + 1;
     x->width = ((size_t)u->slots + HEDDLE_MINPLUS_WIDTH) /
@@ -401,6 +478,12 @@ static heddle_status make_unpinned(const struct heddle_plan_units *u,
     return make(u, 2, a, out);
 }
 
+static heddle_status make_free(const struct heddle_plan_units *u,
+                               const struct heddle_allocator *a, void **out)
+{
+    return make(u, 4, a, out);
+}
+
 /* ---- reading --------------------------------------------------------------------- */
 
 static double value(const void *ptr, uint32_t m)
@@ -412,7 +495,7 @@ static double value(const void *ptr, uint32_t m)
 
 static double time_of(const struct table *x, struct cell c)
 {
-    return (double)row_at(x, c.s, c.t, c.l, c.h)[c.m];
+    return (double)row_at(x, c.s, c.t, c.l, c.f)[c.m];
 }
 
 /* What a cell does: the forwards s .. to-1, the part `a`, the part `b` or the
@@ -430,63 +513,62 @@ static void take_better(struct move *best, const struct move *v)
         *best = *v;
 }
 
-static void try_tape(const struct table *x, struct cell c, struct move *best)
+/* The tape of s, or one step on. */
+static void try_next(const struct table *x, struct cell c, struct move *best)
 {
     const struct heddle_plan_units *u = x->u;
-    const uint32_t less = u->x[c.s] + u->t[c.s + 1] - u->x[c.s + 1];
-    struct move v = {.time = u->backward[c.s], .to = c.s, .has_backward = true};
+    struct move v = {.time = 0, .to = c.s + 1, .has_backward = c.s == c.t};
 
-    if (c.s != c.t || c.m < need_tape(u, c.s, c.l, c.h))
-        return;
-    if (c.s < c.l || c.h == 0) {
-        v.time += u->forward[c.s];
-        v.to = c.s + 1;
-    }
-    if (c.s < c.l) {
-        if (c.m < less)
+    if (c.s == c.l) {
+        if (c.m < need_tape(u, c.s, c.l, in_hand(c.f)))
             return;
-        v.a = (struct cell){c.s + 1, c.s + 1, c.l, c.m - less, c.h};
+        v.to = c.s + (in_hand(c.f) == 0);
+        take_better(best, &v);
+    } else {
+        const struct next n = next_of(u, c.s, c.t, c.l, c.f);
+
+        if (c.m < n.need)
+            return;
+        v.a = (struct cell){c.s + 1, n.t, c.l, c.m - n.less, n.f};
         v.has_a = true;
-        v.time += time_of(x, v.a);
+        v.time = n.time + time_of(x, v.a);
+        take_better(best, &v);
     }
-    take_better(best, &v);
 }
 
 static void try_splits(const struct table *x, struct cell c, struct move *best)
 {
     const struct heddle_plan_units *u = x->u;
-    struct move v = {.to = c.s + 1, .has_a = true};
+    const uint32_t h = (uint32_t)in_hand(c.f), g = c.f - h;
+    struct move v = {.to = c.s + 1, .has_a = true, .has_b = true};
 
-    if (c.l == c.s || c.m < need_step(u, c.s, c.l, c.h))
+    if (c.l == c.s || c.m < need_step(u, c.s, c.l, h))
         return;
-    if (c.t > c.s) {
-        v.a = (struct cell){c.s + 1, c.t, c.l, c.m, c.h};
-        v.time = u->forward[c.s] + time_of(x, v.a);
-        take_better(best, &v);
-    }
-    v.has_b = true;
-    for (uint32_t tp = c.t + 1; tp <= c.l; tp++) {
-        v.a = (struct cell){c.s + 1, tp, c.l, c.m - u->x[c.s], c.h};
-        v.b = (struct cell){c.s, c.t, tp - 1, c.m, 0};
-        v.time = u->forward[c.s] + time_of(x, v.a) + time_of(x, v.b);
-        take_better(best, &v);
-    }
+    for (uint32_t tp = c.t + 1; tp <= c.l; tp++)
+        for (uint32_t left = 0; left < (x->nf > 2 ? 2 : 1); left++) {
+            v.a =
+                (struct cell){c.s + 1, tp, c.l, c.m - u->x[c.s], h + 2 * left};
+            v.b = (struct cell){c.s, c.t, tp - 1, c.m, left + g};
+            v.time = u->forward[c.s] + time_of(x, v.a) + time_of(x, v.b);
+            take_better(best, &v);
+        }
 }
 
 static void try_holes(const struct table *x, struct cell c,
                       const uint32_t *reach, struct move *best)
 {
     const struct heddle_plan_units *u = x->u;
+    const uint32_t h = (uint32_t)in_hand(c.f), g = c.f - h;
     struct move v = {.has_a = true, .has_b = true};
 
     for (uint32_t k = c.t > c.s ? c.t : c.s + 1; k < c.l; k++) {
         const uint32_t less = u->x[c.s] + u->t[k + 1] - u->x[k + 1];
 
-        if (c.m < reach[k] + held(u, c.l, c.h) || c.m < less)
+        if (c.m < reach[k] + held(u, c.l, h) || c.m < less)
             continue;
         v.to = k + 1;
-        v.a = (struct cell){k + 1, k + 1, c.l, c.m - less, c.h};
-        v.b = (struct cell){c.s, c.t, k, c.m, 1};
+        v.a = (struct cell){k + 1, k + 1, c.l, c.m - less, h};
+        v.b = (struct cell){c.s, c.t, k, c.m, 1 + g};
         v.time = u->before[k + 1] - u->before[c.s] + time_of(x, v.a) +
                  time_of(x, v.b);
         take_better(best, &v);
@@ -506,9 +588,9 @@ static size_t expand(const struct table *x, struct cell c, uint32_t *reach,
         heddle_plan_seq_add(q, 2 * n - c.s);
         return depth;
     }
-    try_tape(x, c, &best);
+    try_next(x, c, &best);
     try_splits(x, c, &best);
-    if (x->nh > 1) {
+    if (x->nf > 1) {
         set_reach(x->u, c.s, reach);
         try_holes(x, c, reach, &best);
     }
@@ -576,6 +658,16 @@ static double roundings(uint32_t n)
     return 3 * (double)n + 6;
 }
 
+static double work_free(uint32_t n)
+{
+    return 12 * work(n);
+}
+
+static double bytes_free(uint32_t n)
+{
+    return 2 * bytes_unpinned(n);
+}
+
 const struct heddle_plan_model heddle_plan_model_general = {
     .name = "chain_general",
     .note = "plans that keep a tape only with its input",
@@ -590,12 +682,24 @@ const struct heddle_plan_model heddle_plan_model_general = {
 
 const struct heddle_plan_model heddle_plan_model_unpinned = {
     .name = "chain_unpinned",
-    .note = "plans of parts that leave no tape behind but the last",
+    .note = "plans of parts that leave no tape behind",
     .make = make_unpinned,
     .drop = drop,
     .value = value,
     .trace = trace,
     .work = work_unpinned,
     .bytes = bytes_unpinned,
+    .roundings = roundings,
+};
+
+const struct heddle_plan_model heddle_plan_model_free = {
+    .name = "chain_free",
+    .note = "plans of parts that leave at most one tape behind",
+    .make = make_free,
+    .drop = drop,
+    .value = value,
+    .trace = trace,
+    .work = work_free,
+    .bytes = bytes_free,
     .roundings = roundings,
 };
