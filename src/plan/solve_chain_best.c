@@ -3,7 +3,7 @@
  * chain_best: the best of the chain solvers that the time allows.
  *
  * The models are nested: what is persistent is general, what is general is
- * unpinned. So the bound of the last one that ran holds for all plans of all of
+ * unpinned, what is unpinned is free. So the bound of the last one that ran holds for all plans of all of
  * them. Larger models have coarser tables: none is always the best.
  */
 #include <math.h>
@@ -14,6 +14,7 @@ static const struct heddle_plan_model *const models[] = {
     &heddle_plan_model_persistent,
     &heddle_plan_model_general,
     &heddle_plan_model_unpinned,
+    &heddle_plan_model_free,
 };
 enum { NMODELS = sizeof(models) / sizeof(models[0]) };
 
