@@ -104,6 +104,7 @@ static heddle_status best_solve(const struct heddle_plan_job *job,
     b.plan->lower_bound =
         fmin(fmax(b.bound, b.plan->baseline), b.plan->makespan);
     b.plan->bound_note = b.note;
+    b.plan->solver = "chain_best";
     *out = b.plan;
     return HEDDLE_OK;
 }
