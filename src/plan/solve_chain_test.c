@@ -241,7 +241,7 @@ static void solve_absurd(uint32_t n, uint64_t size, double time,
     for (int i = 0; i < NSOLVERS; i++) {
         struct heddle_plan *p = NULL;
 
-        (void)solve(g, solvers[i], budget, 0.1, &p);
+        (void)solve(g, solvers[i], budget, TEST_SANITIZED ? 0.002 : 0.01, &p);
         heddle_plan_destroy(p);
     }
     heddle_plan_graph_destroy(g);

@@ -91,11 +91,12 @@ static int run_bar(struct cli *c, const struct chain_bar *b, uint64_t seed)
     return rc;
 }
 
-int bench_plan_chain(struct cli *c, uint64_t seed)
+int bench_plan_chain(struct cli *c, uint64_t layers, uint64_t seed)
 {
     int rc = 0;
 
     for (size_t i = 0; i < sizeof(bars) / sizeof(bars[0]) && rc == 0; i++)
-        rc = run_bar(c, &bars[i], seed + 1);
+        if (bars[i].layers <= layers)
+            rc = run_bar(c, &bars[i], seed + 1);
     return rc;
 }
