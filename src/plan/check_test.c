@@ -468,6 +468,49 @@ TEST(each_fault_has_its_sentence)
     heddle_plan_graph_destroy(x.g);
 }
 
+/* What is there from the beginning must be there at the end. */
+TEST(weights_are_not_lost)
+{
+    static const struct heddle_plan_op op[] = {{.time = 1,
+                                                .first_value = 2,
+                                                .nvalues = 0,
+                                                .inplace = HEDDLE_PLAN_NONE}};
+    static const struct heddle_plan_value value[] = {
+        {.bytes = 4, .op = HEDDLE_PLAN_NONE},
+        {.bytes = 3, .op = HEDDLE_PLAN_NONE, .flags = HEDDLE_PLAN_AT_HOST}};
+    const struct heddle_plan_graph d = {
+        .size = sizeof(d), .nops = 1, .nvalues = 2, .ops = op, .values = value};
+    const struct heddle_plan_machine m = {
+        .size = sizeof(m), .budget = 10, .host = {1, 1, 0}};
+    struct heddle_plan_step step[] = {
+        {.kind = HEDDLE_PLAN_COMPUTE},
+        {.kind = HEDDLE_PLAN_FORGET, .level = 1, .what = 1}};
+    const struct heddle_plan_place place[] = {{0, 0, 0}};
+    struct heddle_plan p = {.size = sizeof(p),
+                            .budget = 10,
+                            .peak_bytes = 4,
+                            .arena_bytes = 4,
+                            .makespan = 1,
+                            .compute = 1,
+                            .baseline = 1,
+                            .nsteps = 1,
+                            .nplaces = 1,
+                            .steps = step,
+                            .places = place};
+    struct heddle_plan_graph *g = NULL;
+    struct why w;
+
+    CHECK_OK(heddle_plan_graph_create(&d, why_init(&w, NULL), &g));
+    CHECK_OK(heddle_plan_check(g, &m, &p, &w.o, NULL));
+    p.nsteps = 2;
+    CHECK_STATUS(heddle_plan_check(g, &m, &p, &w.o, NULL), HEDDLE_EINVAL);
+    CHECK(strstr(w.text, "value 1 is lost") != NULL);
+    step[1] = (struct heddle_plan_step){.kind = HEDDLE_PLAN_DISCARD};
+    CHECK_STATUS(heddle_plan_check(g, &m, &p, &w.o, NULL), HEDDLE_EINVAL);
+    CHECK(strstr(w.text, "only copy of value 0") != NULL);
+    heddle_plan_graph_destroy(g);
+}
+
 TEST(no_memory)
 {
     struct pair x;
@@ -486,5 +529,5 @@ TEST(no_memory)
     heddle_plan_graph_destroy(x.g);
 }
 
-TEST_MAIN(each_fault_has_its_sentence, no_memory,
+TEST_MAIN(each_fault_has_its_sentence, weights_are_not_lost, no_memory,
           random_plans_pass_and_mutations_do_not)

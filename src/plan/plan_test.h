@@ -178,7 +178,7 @@ static inline void program_play(struct program *p)
 
     if (p->g->nvalues == 0)
         return;
-    switch (heddle_rng_below32(p->r, 6)) {
+    switch (heddle_rng_below32(p->r, 5)) {
     case 0:
         if (p->is_in[v] && !p->is_at[level][v]) {
             heddle_plan_draft_offload(p->d, v, level);
@@ -272,7 +272,7 @@ static inline void random_program(const struct heddle_plan_graph *g,
         p.is_at[1][v] = g->values[v].op == HEDDLE_PLAN_NONE && !p.is_in[v];
     }
     for (uint32_t i = 0; i < g->nops; i++) {
-        for (unsigned k = heddle_rng_below32(r, 4); k > 0; k--)
+        for (unsigned k = heddle_rng_below32(r, 16); k > 0; k--)
             program_play(&p);
         if (!p.is_done[i])
             program_compute(&p, i, 0);
