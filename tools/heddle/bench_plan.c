@@ -16,6 +16,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "bench.h"
+#include "bench_plan_chain.h"
 #include "plan_cmd.h"
 #include "plan_gen.h"
 
@@ -27,6 +28,7 @@ struct plan_bench {
     double fraction[MAX_BUDGETS], limit_s;
     unsigned nbudgets;
     uint64_t seed;
+    uint64_t chains; /* > 0: only tables of chains of up to so many layers */
     char *file[MAX_FILES];
     unsigned nfiles;
     /* of the solver at hand */
@@ -316,6 +318,7 @@ static int plan_bench_run(struct cli *c, int argc, char **argv)
         {"--instance", CLI_STRING, &b.only, 0, 0},
         {"--budgets", CLI_STRING, &b.budgets, 0, 0},
         {"--time", CLI_STRING, &b.time, 0, 0},
+        {"--chains", CLI_UINT, &b.chains, 1, 1000},
         {"--seed", CLI_UINT, &b.seed, 0, UINT64_MAX - 1},
         {0}};
     int rc;
@@ -325,6 +328,8 @@ static int plan_bench_run(struct cli *c, int argc, char **argv)
                             .time = "2s",
                             .budgets = "0.9,0.8,0.7,0.6,0.5,0.4,0.3"};
     rc = cli_parse(c, "bench plan", argc, argv, opts, NULL);
+    if (rc == 0 && b.chains > 0)
+        return bench_plan_chain(c, b.chains, b.seed);
     if (rc == 0)
         rc = parse_budgets(&b);
     if (rc == 0)
@@ -346,6 +351,7 @@ const struct heddle_cmd heddle_bench_plan = {
     .usage =
         "heddle bench plan [--data DIR] [--solver S] [--budgets LIST]\n"
         "    [--instance TEXT] [--time 2s] [--seed N]\n"
+        "heddle bench plan --chains LAYERS [--seed N]\n"
         "\n"
         "  --data      graph files (default: HEDDLE_SHARED/data/planner, or\n"
         "              generated graphs)\n"
@@ -353,6 +359,9 @@ const struct heddle_cmd heddle_bench_plan = {
         "  --budgets   fractions of the memory of the graph as it is\n"
         "              (default: 0.9,0.8,0.7,0.6,0.5,0.4,0.3)\n"
         "  --instance  only those with TEXT in their name\n"
-        "  --time      per plan, for solvers that improve\n",
+        "  --time      per plan, for solvers that improve\n"
+        "  --chains    how long the tables of chains of up to LAYERS layers "
+        "take,\n"
+        "              500 slots; 1000 is all of them\n",
     .run = plan_bench_run,
 };

@@ -150,6 +150,8 @@ holds "all(p['checked'] for p in r[:-1] if p['feasible']) and len(r) > 1"
 rm bad.graph
 json 2 bench plan --data . --budgets 2 --solver keep --instance small
 holds "r[0]['instance'] == 'small' and r[0]['increase'] == 0"
+json 2 bench plan --chains 100
+fails 2 'chains' bench plan --chains 0
 fails 1 'no graph below' bench plan --data /nowhere
 fails 2 'not a list' bench plan --budgets a
 fails 2 'no solver' bench plan --solver nonsense
