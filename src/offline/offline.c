@@ -83,7 +83,7 @@ static heddle_status run_policy(const struct heddle_offline_ops *ops,
 
     if (own == NULL)
         return HEDDLE_ENOMEM;
-    own->m.alloc = d->opts->alloc;
+    own->m.a = d->opts->alloc;
     if (heddle_offline_sched_get(d, &own->m, &s))
         st = ops->run(d, m, &s);
     if (st != HEDDLE_OK) {
@@ -149,7 +149,7 @@ void heddle_offline_finish(struct heddle_offline_result *result)
         return;
     own = result->own;
     if (own != NULL) {
-        const struct heddle_allocator *a = own->m.alloc;
+        const struct heddle_allocator *a = own->m.a;
 
         heddle_scratch_drop(&own->m);
         heddle_free(a, own, sizeof(*own));
