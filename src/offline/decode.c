@@ -45,8 +45,7 @@ heddle_status heddle_offline_decoder_init(struct heddle_offline_decoder *c,
 {
     size_t n = d->n == 0 ? 1 : d->n;
 
-    *c =
-        (struct heddle_offline_decoder){.d = d, .scratch = {.a = m->a}};
+    *c = (struct heddle_offline_decoder){.d = d, .scratch = {.a = m->a}};
     do {
         n = (n + 63) / 64;
         c->level[c->nlevels++] = c->words;
