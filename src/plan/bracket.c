@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * bracket: exact bytes from tables in units.
+ *
+ * Sizes rounded down: every plan that fits in bytes fits in units, so the table
+ * has a lower bound. Sizes rounded up: every plan of the table fits in bytes. Plans
+ * of either are evaluated in bytes, from more units than the budget has
+ * downwards: the first that fits is the best of its table, and what rounding
+ * wasted is used. When the unit divides all sizes one table says both.
+ *
+ * Monotone   units are g * 2^k (g divides all sizes) and k depends on the budget
+ *            only through "so many slots at most". For one k the plan cannot get
+ *            worse with more memory: fewer candidates fit in less. Where k grows,
+ *            at slots * unit, the finer table of that budget is asked too, unless
+ *            the coarse bound at that budget says that it cannot be better.
+ * Repeatable the number of slots follows from the time that may be used, not from
+ *            a clock.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "plan/chain_dp.h"
+
+#define SUMS_PER_SECOND 2e9 /* of minplus, on a slow day */
+#define TABLE_BYTES     1.4e9
+enum { SLOTS_MIN = 64, TRIES_MAX = 400 };
+
+struct bracket {
+    const struct heddle_plan_job *job;
+    const struct heddle_plan_model *model;
+    struct heddle_plan_units u;
+    struct heddle_scratch mem; /* of u */
+    void *table;
+    uint64_t unit;
+    double bound;             /* of the whole, in the caller's time */
+    struct heddle_plan *best; /* its bound is not set yet */
+    struct heddle_plan_draft draft;
+};
+
+static heddle_status no_memory(const struct bracket *b)
+{
+    return heddle_plan_fail(&b->job->opts.base, HEDDLE_ENOMEM,
+                            "no memory for the table of solver %s",
+                            b->model->name);
+}
+
+static void close_table(struct bracket *b)
+{
+    if (b->table != NULL)
+        b->model->drop(b->table);
+    b->table = NULL;
+    heddle_scratch_drop(&b->mem);
+    b->mem = heddle_scratch_make(b->job->opts.base.alloc);
+}
+
+static heddle_status open_table(struct bracket *b, uint64_t unit, bool is_up,
+                                uint32_t slots)
+{
+    const struct heddle_allocator *a = b->job->opts.base.alloc;
+
+    close_table(b);
+    b->unit = unit;
+    if (heddle_plan_units_make(b->job->g->chain, unit, is_up, slots, &b->mem,
+                               &b->u) != HEDDLE_OK ||
+        b->model->make(&b->u, a, &b->table) != HEDDLE_OK)
+        return no_memory(b);
+    return HEDDLE_OK;
+}
+
+/* ---- plans of a table -------------------------------------------------------- */
+
+static double bound_at(const struct bracket *b, uint32_t m)
+{
+    const double v = b->model->value(b->table, m) * b->u.scale;
+
+    if (b->u.is_exact && 2 * v <= (1 << 24))
+        return v;
+    return v * (1 - b->model->roundings(b->u.n) * 0x1p-23);
+}
+
+/* The plan of m units, when it fits `limit` bytes. */
+static heddle_status try_plan(struct bracket *b, uint32_t m, uint64_t limit)
+{
+    const struct heddle_plan_opts quiet = {.size = sizeof(quiet),
+                                           .alloc = b->job->opts.base.alloc};
+    struct heddle_plan_seq q = {.a = quiet.alloc};
+    struct heddle_plan_claim claim = {.solver = b->model->name,
+                                      .bound_note = b->model->note};
+    struct heddle_plan_cost cost;
+    struct heddle_plan *p = NULL;
+    heddle_status st;
+
+    b->model->trace(b->table, m, &q);
+    heddle_plan_draft_clear(&b->draft);
+    st = q.st;
+    if (st == HEDDLE_OK)
+        st = heddle_plan_draft_from_sequence(b->job->g, q.op, q.n, &quiet,
+                                             &b->draft);
+    heddle_plan_seq_fini(&q);
+    if (st == HEDDLE_OK)
+        st = heddle_plan_eval(b->job->g, b->job->m, b->draft.step, b->draft.n,
+                              &quiet, &cost);
+    if (st == HEDDLE_OK && cost.peak_bytes > limit)
+        return HEDDLE_ENOENT;
+    if (st == HEDDLE_OK && b->best != NULL &&
+        !(cost.makespan < b->best->makespan))
+        return HEDDLE_OK;
+    if (st == HEDDLE_OK)
+        claim.lower_bound = b->bound < cost.makespan ? b->bound : cost.makespan;
+    if (st == HEDDLE_OK)
+        st = heddle_plan_finish(b->job, &b->draft, &claim, NULL, &p);
+    if (st == HEDDLE_OK) {
+        heddle_plan_destroy(b->best);
+        b->best = p;
+    }
+    return st;
+}
+
+/* From `slots` units down: the first plan that fits. Of equal times the least
+ * memory is tried. */
+static heddle_status walk(struct bracket *b, uint64_t limit)
+{
+    uint32_t m = b->u.slots;
+
+    for (int i = 0; i < TRIES_MAX; i++) {
+        const double v = b->model->value(b->table, m);
+        uint32_t least = m;
+        heddle_status st;
+
+        if (!isfinite(v) || (b->best != NULL &&
+                             v * b->u.scale > b->best->makespan * (1 + 1e-6)))
+            return HEDDLE_OK;
+        while (least > 0 && b->model->value(b->table, least - 1) <= v)
+            least--;
+        st = try_plan(b, least, limit);
+        if (st != HEDDLE_ENOENT)
+            return st;
+        if (least == 0)
+            return HEDDLE_OK;
+        m = least - 1;
+    }
+    /* Rounding was too coarse to get there step by step: what surely fits. */
+    return HEDDLE_OK;
+}
+
+static heddle_status try_sure(struct bracket *b, uint32_t m, uint64_t limit)
+{
+    const double v = b->model->value(b->table, m);
+    heddle_status st;
+
+    if (!isfinite(v))
+        return HEDDLE_OK;
+    st = try_plan(b, m, limit);
+    return st == HEDDLE_ENOENT ? HEDDLE_OK : st;
+}
+
+/* ---- levels ------------------------------------------------------------------- */
+
+static uint32_t slots_for(const struct bracket *b, double seconds)
+{
+    const uint32_t n = b->job->g->chain->n;
+    /* two tables, one of them an eighth larger */
+    double s = seconds * SUMS_PER_SECOND / (2.2 * b->model->work(n));
+    const double cap = TABLE_BYTES / (1.125 * b->model->bytes(n));
+
+    s = s < cap ? s : cap;
+    s = s < HEDDLE_PLAN_SLOTS_MAX ? s : HEDDLE_PLAN_SLOTS_MAX;
+    return s > SLOTS_MIN ? (uint32_t)s : SLOTS_MIN;
+}
+
+static double best_time(const struct bracket *b)
+{
+    return b->best != NULL ? b->best->makespan : (double)INFINITY;
+}
+
+/* Both tables for `limit` bytes. *below_out: no plan within half of the slots is
+ * shorter. */
+static heddle_status solve_level(struct bracket *b, uint64_t unit,
+                                 uint64_t limit, bool is_whole, uint32_t half,
+                                 double *below_out)
+{
+    const uint32_t slots = (uint32_t)(limit / unit);
+    heddle_status st = open_table(b, unit, false, slots);
+
+    if (st != HEDDLE_OK)
+        return st;
+    if (limit == b->job->m->budget)
+        b->bound = bound_at(b, slots);
+    *below_out = half < slots ? bound_at(b, half) : 0;
+    st = walk(b, limit);
+    if (st != HEDDLE_OK || is_whole || !isfinite(bound_at(b, slots)) ||
+        best_time(b) <= bound_at(b, slots) * (1 + 1e-6))
+        return st;
+    st = open_table(b, unit, true, slots + slots / 8);
+    if (st == HEDDLE_OK)
+        st = walk(b, limit);
+    if (st == HEDDLE_OK)
+        st = try_sure(b, slots, limit);
+    return st;
+}
+
+static heddle_status no_plan(const struct bracket *b)
+{
+    return heddle_plan_fail(
+        &b->job->opts.base, HEDDLE_ENOENT,
+        isfinite(b->bound) ? "solver %s found no plan within %s"
+                           : "solver %s: no plan of its kind exists within %s",
+        b->model->name, heddle_plan_bytes_label(b->job->m->budget).text);
+}
+
+static heddle_status solve_fixed(struct bracket *b, uint32_t slots)
+{
+    const uint64_t budget = b->job->m->budget;
+    uint64_t unit;
+    double below;
+
+    slots = slots < HEDDLE_PLAN_SLOTS_MAX ? slots : HEDDLE_PLAN_SLOTS_MAX;
+    unit = budget / slots + (budget % slots != 0);
+    unit = unit > 0 ? unit : 1;
+    return solve_level(b, unit, budget, false, slots, &below);
+}
+
+static heddle_status solve_levels(struct bracket *b, uint32_t slots)
+{
+    const uint64_t budget = b->job->m->budget;
+    uint64_t unit = heddle_plan_chain_unit(b->job->g->chain);
+    uint64_t limit = budget;
+    unsigned level = 0;
+
+    unit = unit > 0 ? unit : budget / slots + 1;
+    while (budget / unit > slots && unit <= UINT64_MAX / 2) {
+        unit *= 2;
+        level++;
+    }
+    for (;;) {
+        double below = 0;
+
+        HEDDLE_TRY(solve_level(b, unit, limit, level == 0, slots / 2, &below));
+        if (level == 0 || best_time(b) <= below || !isfinite(b->bound))
+            return HEDDLE_OK;
+        unit /= 2;
+        level--;
+        limit = unit * slots;
+    }
+}
+
+/* The bound became known, or better, after the plan was made. */
+static void set_bound(struct bracket *b)
+{
+    if (b->bound > b->best->lower_bound)
+        b->best->lower_bound =
+            b->bound < b->best->makespan ? b->bound : b->best->makespan;
+    b->best->seconds = heddle_plan_job_seconds(b->job);
+}
+
+heddle_status heddle_plan_bracket(const struct heddle_plan_job *job,
+                                  const struct heddle_plan_model *model,
+                                  double seconds, struct heddle_plan **out)
+{
+    struct bracket b = {.job = job, .model = model, .bound = 0};
+    heddle_status st;
+
+    b.mem = heddle_scratch_make(job->opts.base.alloc);
+    heddle_plan_draft_init(&b.draft, job->opts.base.alloc);
+    st = job->opts.slots > 0 ? solve_fixed(&b, job->opts.slots)
+                             : solve_levels(&b, slots_for(&b, seconds));
+    close_table(&b);
+    heddle_plan_draft_fini(&b.draft);
+    if (st == HEDDLE_ENOMEM)
+        st = no_memory(&b);
+    if (st == HEDDLE_OK && b.best == NULL)
+        st = no_plan(&b);
+    if (st != HEDDLE_OK) {
+        heddle_plan_destroy(b.best);
+        return st;
+    }
+    set_bound(&b);
+    *out = b.best;
+    return HEDDLE_OK;
+}
