@@ -117,7 +117,8 @@ struct heddle_plan_opts {
     size_t why_bytes;
 };
 
-/* Checks and copies. HEDDLE_EINVAL (also: an output of a later op as input, a sum
+/* Functions below take graphs that one of these made. */
+/* Checks and copies; desc->chain is not looked at. HEDDLE_EINVAL (also: an output of a later op as input, a sum
  * that overflows, a time that is negative or not finite), HEDDLE_ENOMEM. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_plan_graph_create(
     const struct heddle_plan_graph *desc, const struct heddle_plan_opts *opts,
@@ -154,10 +155,15 @@ struct heddle_plan_machine {
     double link_rate;  /* between devices; 0: free */
 };
 
-/* A machine file (docs/formats/plan.md). Errors as heddle_plan_graph_read. */
+/* A machine file (docs/formats/plan.md). Rates there may be per second: unit_s is
+ * heddle_plan_graph.unit_s; 0: such rates are refused. Errors as
+ * heddle_plan_graph_read. */
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_plan_machine_read(
+    const char *path, double unit_s, const struct heddle_plan_opts *opts,
+    struct heddle_plan_machine *out);
+/* "12GB/s", "512MiB/s", "3.5": bytes per unit of time. HEDDLE_EINVAL. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_plan_machine_read(const char *path, const struct heddle_plan_opts *opts,
-                         struct heddle_plan_machine *out);
+heddle_plan_parse_rate(const char *text, double unit_s, double *out);
 
 /* --- plans ----------------------------------------------------------------- */
 
@@ -183,8 +189,8 @@ enum heddle_plan_step_kind {
  *             store is free
  * "Its room is free": everything that steps before it gave back is free. A
  * DISCARD gives back when the last computation before it and all copies of its
- * value have ended; a computation gives its workspace back when it ends; a
- * FORGET gives back when copies of its value to and from that store have ended.
+ * value have ended; a computation gives back its workspace, and what it took in
+ * place beyond its needs, when it ends; a FORGET gives back when copies of its value to and from that store have ended.
  * The makespan is the end of the last step.
  */
 struct heddle_plan_step {

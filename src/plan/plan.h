@@ -34,6 +34,8 @@ heddle_status heddle_plan_fail(const struct heddle_plan_opts *o,
 /* The options of the caller as we know them: fields beyond o->size are 0. */
 struct heddle_plan_opts heddle_plan_opts_get(const struct heddle_plan_opts *o);
 
+#define HEDDLE_PLAN_ALIGN_MAX ((uint64_t)1 << 30)
+
 /* The same for a machine, checked; align becomes at least 1. */
 HEDDLE_MUST_USE heddle_status heddle_plan_machine_get(
     const struct heddle_plan_machine *m, const struct heddle_plan_opts *o,
@@ -59,8 +61,8 @@ HEDDLE_MUST_USE heddle_status heddle_plan_users_make(
     const struct heddle_plan_graph *g, struct heddle_scratch *mem,
     struct heddle_plan_users *out);
 
-/* Memory while `op` runs and nothing else is there: inputs, outputs of `mask`,
- * workspace; without what stays from the beginning. */
+/* Memory while `op` runs and nothing else is there: inputs, outputs of `mask`
+ * (not the first one of an op that may take an input's memory), workspace. */
 uint64_t heddle_plan_op_bytes(const struct heddle_plan_graph *g, uint32_t op,
                               uint64_t mask);
 
@@ -227,5 +229,7 @@ HEDDLE_MUST_USE heddle_status heddle_plan_finish(
 /* An empty plan whose arrays are in *mem_out; for the reader and finish. */
 struct heddle_plan *heddle_plan_alloc(const struct heddle_allocator *a,
                                       struct heddle_scratch **mem_out);
+/* A copy of a text there; NULL: no memory. */
+const char *heddle_plan_keep_text(struct heddle_scratch *mem, const char *s);
 
 #endif /* HEDDLE_PLAN_PLAN_H */

@@ -255,7 +255,7 @@ static heddle_status fault_value(const struct fault_form *form, const char *key,
     if (form->has_at && strcmp(key, "at_ms") == 0) {
         if (f->at_ns >= 0)
             return FAULT_BAD(w, "at_ms is given twice");
-        if (!heddle_plat_finite(value, &v) || v < 0 || v > 1e12)
+        if (!heddle_number_finite(value, &v) || v < 0 || v > 1e12)
             return FAULT_BAD(w, "at_ms %s is no time", value);
         f->at_ns = v * 1e6;
         return HEDDLE_OK;
@@ -263,7 +263,7 @@ static heddle_status fault_value(const struct fault_form *form, const char *key,
     if (form->has_factor && strcmp(key, "factor") == 0) {
         if (f->factor > 0)
             return FAULT_BAD(w, "factor is given twice");
-        if (!heddle_plat_finite(value, &v) || !(v > 0) || v > 1e9)
+        if (!heddle_number_finite(value, &v) || !(v > 0) || v > 1e9)
             return FAULT_BAD(w, "factor %s is not above 0", value);
         f->factor = v;
         return HEDDLE_OK;

@@ -75,7 +75,7 @@ static heddle_status take_number(struct reader *r, const struct key *k,
 
     if (k->value == NULL)
         return HEDDLE_OK;
-    if (!heddle_plat_finite(k->value, &v) || v < 0 || v > 1e15)
+    if (!heddle_number_finite(k->value, &v) || v < 0 || v > 1e15)
         return BAD(r, "%s %s is no number from 0 to 1e15", k->name, k->value);
     if (!may_be_zero && !(v > 0))
         return BAD(r, "%s %s is not above 0", k->name, k->value);

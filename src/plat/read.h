@@ -4,7 +4,7 @@
 
 /*
  * Text files for the readers of machine descriptions: a whole file in memory,
- * lines, words, numbers without locale, and the one sentence when something is
+ * lines, words, and the one sentence when something is
  * wrong.
  */
 #include <stdbool.h>
@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
+#include "base/number.h"
 #include "heddle/alloc.h"
 #include "heddle/status.h"
 
@@ -56,11 +57,5 @@ heddle_status heddle_plat_text_bad(const struct heddle_plat_text *t,
 HEDDLE_PRINTF(4, 5)
 heddle_status heddle_plat_why(char *why, size_t cap, heddle_status st,
                               const char *fmt, ...);
-
-/* Decimal numbers with point and exponent; "nan", "inf", "-inf" too. *end: behind
- * it. False: none. */
-bool heddle_plat_number(const char *s, const char **end, double *out);
-/* The whole word; finite. */
-bool heddle_plat_finite(const char *s, double *out);
 
 #endif /* HEDDLE_PLAT_READ_H */

@@ -71,7 +71,7 @@ static inline bool heddle_plat_scan_number(struct heddle_plat_text *t,
     size_t n;
 
     s = heddle_plat_scan_word(t, stays, &n);
-    return s != NULL && heddle_plat_number(s, &end, out) && end == s + n;
+    return s != NULL && heddle_number_scan(s, &end, out) && end == s + n;
 }
 
 /* A whole number from 0 to max. */

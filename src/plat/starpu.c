@@ -226,7 +226,7 @@ static heddle_status xml_link(struct import *im, const char *s, const char *end)
     if (!attribute(s, end, "id", id, sizeof(id)) || strcmp(id, "Host") != 0 ||
         im->p->nbuses > 0 ||
         !attribute(s, end, "bandwidth", value, sizeof(value)) ||
-        !heddle_plat_number(value, &rest, &v) ||
+        !heddle_number_scan(value, &rest, &v) ||
         (*rest != '\0' && strcmp(rest, "Bps") != 0) || !(v > 0 && v < 1e18))
         return HEDDLE_OK;
     bus.bytes_per_ns = v * 1e-9;

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* finish: a draft becomes a plan. Every number of it is computed here. */
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "plan/plan.h"
+
+struct plan_box {
+    struct heddle_plan p;
+    struct heddle_scratch mem;
+};
+
+struct heddle_plan *heddle_plan_alloc(const struct heddle_allocator *a,
+                                      struct heddle_scratch **mem_out)
+{
+    struct heddle_scratch mem = heddle_scratch_make(a);
+    struct plan_box *b = heddle_scratch_get(&mem, 1, sizeof(*b));
+
+    if (b == NULL)
+        return NULL;
+    b->p.size = sizeof(b->p);
+    b->mem = mem;
+    *mem_out = &b->mem;
+    return &b->p;
+}
+
+void heddle_plan_destroy(struct heddle_plan *p)
+{
+    struct heddle_scratch mem;
+
+    if (p == NULL)
+        return;
+    mem = ((struct plan_box *)p)->mem;
+    heddle_scratch_drop(&mem);
+}
+
+const char *heddle_plan_keep_text(struct heddle_scratch *mem, const char *s)
+{
+    const size_t n = strlen(s) + 1;
+    char *r = heddle_scratch_get(mem, n, 1);
+
+    return r != NULL ? memcpy(r, s, n) : NULL;
+}
+
+static double sum_times(const struct heddle_plan_graph *g)
+{
+    double sum = 0;
+
+    for (uint32_t i = 0; i < g->nops; i++)
+        sum += g->ops[i].time;
+    return sum;
+}
+
+/* Addresses; *arena_out is also set when they do not fit. */
+static heddle_status give_addresses(const struct heddle_plan_job *job,
+                                    struct heddle_plan *p,
+                                    struct heddle_scratch *mem)
+{
+    const struct heddle_plan_opts *o = &job->opts.base;
+    struct heddle_scratch tmp = heddle_scratch_make(o->alloc);
+    struct heddle_plan_block *block = NULL;
+    struct heddle_plan_place *place = NULL, *kept = NULL;
+    uint32_t *of = NULL;
+    uint32_t nblocks = 0;
+    heddle_status st =
+        heddle_plan_blocks_make(job->g, p->steps, p->nsteps, o, &tmp, &block,
+                                &nblocks, &place, &of, &p->nplaces);
+
+    if (st == HEDDLE_OK)
+        st = heddle_plan_assign(block, nblocks, job->m->align, job->m->budget,
+                                job->deadline_ns, o->alloc, &p->arena_bytes);
+    if (st == HEDDLE_OK) {
+        kept = heddle_scratch_get(mem, p->nplaces, sizeof(*kept));
+        st = kept != NULL ? HEDDLE_OK : HEDDLE_ENOMEM;
+    }
+    for (uint32_t i = 0; i < p->nplaces && st == HEDDLE_OK; i++) {
+        kept[i] = place[i];
+        kept[i].offset = block[of[i]].offset;
+    }
+    p->places = kept;
+    heddle_scratch_drop(&tmp);
+    if (st == HEDDLE_ENOMEM)
+        return heddle_plan_fail(o, st, "no memory for addresses");
+    return st;
+}
+
+static heddle_status set_claims(const struct heddle_plan_job *job,
+                                const struct heddle_plan_claim *claim,
+                                struct heddle_plan *p,
+                                struct heddle_scratch *mem)
+{
+    const struct heddle_plan_opts *o = &job->opts.base;
+    const char *note = claim->bound_note;
+
+    p->budget = job->m->budget;
+    p->baseline = sum_times(job->g);
+    p->lower_bound = claim->lower_bound;
+    if (!(p->lower_bound > p->baseline)) {
+        p->lower_bound = p->baseline;
+        note = note != NULL ? note : "every operation once";
+    }
+    if (p->lower_bound > p->makespan * (1 + 1e-9))
+        return heddle_plan_fail(o, HEDDLE_EINVAL,
+                                "the bound of solver %s is above its plan",
+                                claim->solver);
+    if (p->lower_bound > p->makespan)
+        p->lower_bound = p->makespan;
+    p->solver = heddle_plan_keep_text(mem, claim->solver);
+    p->bound_note = heddle_plan_keep_text(mem, note != NULL ? note : "");
+    p->seconds = heddle_plan_job_seconds(job);
+    if (p->solver == NULL || p->bound_note == NULL)
+        return heddle_plan_fail(o, HEDDLE_ENOMEM, "no memory for the plan");
+    return HEDDLE_OK;
+}
+
+static heddle_status over(const struct heddle_plan_job *job, const char *what,
+                          uint64_t need, uint64_t *over_out)
+{
+    if (over_out != NULL)
+        *over_out = need;
+    return heddle_plan_fail(&job->opts.base, HEDDLE_ENOENT,
+                            "%s needs %s; the budget is %s", what,
+                            heddle_plan_bytes_label(need).text,
+                            heddle_plan_bytes_label(job->m->budget).text);
+}
+
+static heddle_status fill(const struct heddle_plan_job *job,
+                          const struct heddle_plan_draft *d,
+                          const struct heddle_plan_claim *claim,
+                          uint64_t *over_out, struct heddle_plan *p,
+                          struct heddle_scratch *mem)
+{
+    const struct heddle_plan_opts *o = &job->opts.base;
+    struct heddle_plan_step *step;
+    struct heddle_plan_cost cost;
+
+    HEDDLE_TRY(heddle_plan_eval(job->g, job->m, d->step, d->n, o, &cost));
+    p->peak_bytes = cost.peak_bytes;
+    p->makespan = cost.makespan;
+    p->compute = cost.compute;
+    p->link_busy = cost.link_busy;
+    if (p->peak_bytes > job->m->budget)
+        return over(job, "what is alive", p->peak_bytes, over_out);
+    step = heddle_scratch_get(mem, d->n, sizeof(*step));
+    if (step == NULL)
+        return heddle_plan_fail(o, HEDDLE_ENOMEM, "no memory for the plan");
+    memcpy(step, d->step, d->n * sizeof(*step));
+    p->steps = step;
+    p->nsteps = d->n;
+    HEDDLE_TRY(give_addresses(job, p, mem));
+    if (p->arena_bytes > job->m->budget)
+        return over(job, "the arena", p->arena_bytes, over_out);
+    return set_claims(job, claim, p, mem);
+}
+
+heddle_status heddle_plan_finish(const struct heddle_plan_job *job,
+                                 const struct heddle_plan_draft *d,
+                                 const struct heddle_plan_claim *claim,
+                                 uint64_t *over_out, struct heddle_plan **out)
+{
+    struct heddle_scratch *mem = NULL;
+    struct heddle_plan *p;
+    heddle_status st;
+
+    if (over_out != NULL)
+        *over_out = 0;
+    if (d->st != HEDDLE_OK)
+        return heddle_plan_fail(&job->opts.base, d->st,
+                                "no memory for the steps");
+    p = heddle_plan_alloc(job->opts.base.alloc, &mem);
+    if (p == NULL)
+        return heddle_plan_fail(&job->opts.base, HEDDLE_ENOMEM,
+                                "no memory for the plan");
+    st = fill(job, d, claim, over_out, p, mem);
+    if (st != HEDDLE_OK)
+        heddle_plan_destroy(p);
+    else
+        *out = p;
+    return st;
+}
