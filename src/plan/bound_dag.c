@@ -39,8 +39,8 @@ struct bound {
     const struct heddle_plan_graph *g;
     struct gap *gap;
     uint32_t ngap;
-    int64_t *diff;   /* [nops + 1] */
-    uint32_t *cut;   /* positions looked at */
+    int64_t *diff; /* [nops + 1] */
+    uint32_t *cut; /* positions looked at */
     uint32_t ncut;
     double *excess, *l, *best_l, *slope; /* [ncut] */
     uint32_t *first, *open; /* gaps open at cut c: open[first[c]..] */
@@ -67,8 +67,8 @@ static void add_gap(struct bound *b, uint32_t lo, uint32_t hi, uint64_t bytes,
     add(b->diff, lo, hi, bytes);
     if (is_once)
         return; /* it cannot be dropped */
-    b->gap[b->ngap++] = (struct gap){
-        .time = time, .size = (double)bytes, .lo = lo, .hi = hi};
+    b->gap[b->ngap++] =
+        (struct gap){.time = time, .size = (double)bytes, .lo = lo, .hi = hi};
 }
 
 static void add_gaps_of(struct bound *b, uint32_t v, double time)

@@ -23,15 +23,15 @@ struct heddle_plan_tree {
 /* A sequence; everything behind `n` is known after heddle_plan_seq_eval(). */
 struct heddle_plan_seq {
     const struct heddle_plan_graph *g;
-    uint32_t *op;       /* [cap] */
-    uint32_t n;         /* occurrences */
-    uint32_t *prev;     /* the occurrence of the same op before it; NONE */
-    uint32_t *next;     /* and behind it */
-    uint32_t *base;     /* [cap + 1] last[base[p] + i]: of output i of p */
-    uint32_t *last;     /* position of its last reader; NONE; n: the end */
-    int64_t *mem;       /* [cap] bytes while it runs */
-    uint32_t *tail;     /* [nops] the last occurrence of an op */
-    double time;        /* sum of all */
+    uint32_t *op;   /* [cap] */
+    uint32_t n;     /* occurrences */
+    uint32_t *prev; /* the occurrence of the same op before it; NONE */
+    uint32_t *next; /* and behind it */
+    uint32_t *base; /* [cap + 1] last[base[p] + i]: of output i of p */
+    uint32_t *last; /* position of its last reader; NONE; n: the end */
+    int64_t *mem;   /* [cap] bytes while it runs */
+    uint32_t *tail; /* [nops] the last occurrence of an op */
+    double time;    /* sum of all */
     int64_t peak;
     uint32_t peak_at;
     struct heddle_plan_tree tree; /* over mem, after heddle_plan_seq_plant() */
@@ -68,10 +68,10 @@ struct heddle_plan_search {
     const struct heddle_plan_graph *g;
     struct heddle_scratch mem;
     struct heddle_rng rng;
-    int64_t budget;    /* of the peak; may be less than the machine's */
-    double noise;      /* 0: the best move, 1: any */
-    uint32_t batch;    /* moves of one look at the sequence */
-    double max_time;   /* no sequence may take longer */
+    int64_t budget;  /* of the peak; may be less than the machine's */
+    double noise;    /* 0: the best move, 1: any */
+    uint32_t batch;  /* moves of one look at the sequence */
+    double max_time; /* no sequence may take longer */
     struct heddle_plan_reduce *reduce; /* reduce.c */
     uint32_t room;
     uint32_t *pick, *pick2, *save; /* [room] scratch of one function */
@@ -101,9 +101,9 @@ enum heddle_plan_rule {
 };
 /* HEDDLE_OK: s has a sequence within x->budget, evaluated. HEDDLE_ENOENT: out of
  * room, or longer than x->max_time. HEDDLE_ENOMEM. */
-HEDDLE_MUST_USE heddle_status
-heddle_plan_evict(struct heddle_plan_search *x, enum heddle_plan_rule rule,
-                  struct heddle_plan_seq *s);
+HEDDLE_MUST_USE heddle_status heddle_plan_evict(struct heddle_plan_search *x,
+                                                enum heddle_plan_rule rule,
+                                                struct heddle_plan_seq *s);
 
 /* bound_dag.c: no plan that keeps the given order of first computations and moves
  * nothing takes less. At least the sum of all times. `plan_time` is that of a
@@ -120,5 +120,14 @@ HEDDLE_MUST_USE heddle_status heddle_plan_seq_finish(
     struct heddle_plan_search *x, const struct heddle_plan_seq *s,
     const char *solver, double bound, uint64_t *over_out,
     struct heddle_plan **out);
+
+/* A first sequence within x->budget, in s: HEDDLE_OK, HEDDLE_ENOENT (none found),
+ * HEDDLE_ENOMEM. */
+HEDDLE_MUST_USE heddle_status
+heddle_plan_first_seq(struct heddle_plan_search *x, struct heddle_plan_seq *s);
+/* The same with addresses that fit: lowers x->budget until they do. */
+HEDDLE_MUST_USE heddle_status heddle_plan_first(
+    struct heddle_plan_search *x, struct heddle_plan_seq *s, const char *solver,
+    double bound, uint64_t *over_out, struct heddle_plan **out);
 
 #endif /* HEDDLE_PLAN_DAG_H */

@@ -28,17 +28,17 @@ struct evict {
     const struct heddle_plan_graph *g;
     enum heddle_plan_rule rule;
     struct heddle_plan_seq *s;
-    uint8_t *has;      /* [nvalues] */
-    uint32_t *pin;     /* [nvalues] operations on the stack that read it */
-    uint32_t *use;     /* [nvalues] in users.user: its next one */
-    double *access;    /* [nvalues] */
-    uint32_t *node;    /* [nvalues] of an evicted value, in class */
-    uint32_t *class;   /* [cap_nodes] union-find */
-    double *cost;      /* [cap_nodes] of a root */
+    uint8_t *has;    /* [nvalues] */
+    uint32_t *pin;   /* [nvalues] operations on the stack that read it */
+    uint32_t *use;   /* [nvalues] in users.user: its next one */
+    double *access;  /* [nvalues] */
+    uint32_t *node;  /* [nvalues] of an evicted value, in class */
+    uint32_t *class; /* [cap_nodes] union-find */
+    double *cost;    /* [cap_nodes] of a root */
     uint32_t nnodes, cap_nodes;
-    uint8_t *is_out;   /* [nvalues] evicted, in a class */
-    uint32_t *list;    /* values that are there and have bytes */
-    uint32_t *where;   /* [nvalues] in list */
+    uint8_t *is_out; /* [nvalues] evicted, in a class */
+    uint32_t *list;  /* values that are there and have bytes */
+    uint32_t *where; /* [nvalues] in list */
     uint32_t nlist;
     uint32_t *stack, depth;
     int64_t used;
@@ -65,8 +65,8 @@ static bool evict_init(struct evict *e, struct heddle_scratch *mem)
     e->stack = heddle_scratch_get(mem, e->g->nops, sizeof(*e->stack));
     if (e->has == NULL || e->is_out == NULL || e->pin == NULL ||
         e->use == NULL || e->access == NULL || e->node == NULL ||
-        e->class == NULL || e->cost == NULL || e->list == NULL || e->where == NULL ||
-        e->stack == NULL)
+        e->class == NULL || e->cost == NULL || e->list == NULL ||
+        e->where == NULL || e->stack == NULL)
         return false;
     for (uint32_t v = 0; v < e->g->nvalues; v++) {
         e->use[v] = e->x->job->users.first[v];
@@ -212,9 +212,9 @@ static double h_of(struct evict *e, uint32_t v)
         far = e->clock - e->access[v] + 1e-9;
     } else {
         const struct heddle_plan_users *u = &e->x->job->users;
-        const uint32_t next = e->use[v] < u->first[v + 1]
-                                  ? u->user[e->use[v]]
-                                  : is_dead(e, v) ? 2 * g->nops : g->nops;
+        const uint32_t next = e->use[v] < u->first[v + 1] ? u->user[e->use[v]]
+                              : is_dead(e, v)             ? 2 * g->nops
+                                                          : g->nops;
 
         far = 1 + (double)(next > e->stage ? next - e->stage : 0);
     }
@@ -422,8 +422,7 @@ heddle_status heddle_plan_evict(struct heddle_plan_search *x,
     if (st == HEDDLE_OK)
         st = bring_results(&e);
     heddle_scratch_drop(&mem);
-    if (st == HEDDLE_OK &&
-        (!heddle_plan_seq_eval(s) || s->peak > x->budget))
+    if (st == HEDDLE_OK && (!heddle_plan_seq_eval(s) || s->peak > x->budget))
         st = HEDDLE_ENOENT;
     return st;
 }

@@ -42,10 +42,9 @@ static int64_t stretch(struct heddle_plan_seq *s, uint32_t p, int sign)
             continue;
         if (from == NONE)
             from = before - (i > 0); /* a further output was not made */
-        heddle_plan_tree_add(&s->tree, from + 1, p,
-                             sign *
-                                 (int64_t)s->g->values[op->first_value + i]
-                                     .bytes);
+        heddle_plan_tree_add(
+            &s->tree, from + 1, p,
+            sign * (int64_t)s->g->values[op->first_value + i].bytes);
         m = heddle_plan_tree_max(&s->tree, from + 1, p);
         if (m > max)
             max = m;
@@ -74,9 +73,9 @@ static void sort_by_key(uint32_t *pick, const double *key, uint32_t n)
             const uint32_t t = pick[i];
             uint32_t k = i;
 
-            for (; k >= gap && (key[pick[k - gap]] < key[t] ||
-                                (key[pick[k - gap]] == key[t] &&
-                                 pick[k - gap] < t));
+            for (; k >= gap &&
+                   (key[pick[k - gap]] < key[t] ||
+                    (key[pick[k - gap]] == key[t] && pick[k - gap] < t));
                  k -= gap)
                 pick[k] = pick[k - gap];
             pick[k] = t;

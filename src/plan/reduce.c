@@ -32,7 +32,7 @@ struct sample {
 
 /* One way to drop an operation's outputs and get them back. */
 struct move {
-    uint32_t op, at; /* computed again in front of this position */
+    uint32_t op, at;    /* computed again in front of this position */
     uint32_t set, nset; /* in reduce.pool */
     double gain, cost, score;
     int64_t relief; /* at the peak */
@@ -104,12 +104,10 @@ static void take_sample(const struct heddle_plan_search *x,
         n += s->mem[p] > x->budget;
     stride = (n + NSAMPLE - 2) / (NSAMPLE - 1);
     r->nsample = 0;
-    r->sample[r->nsample++] =
-        (struct sample){s->peak_at, s->peak - x->budget};
+    r->sample[r->nsample++] = (struct sample){s->peak_at, s->peak - x->budget};
     for (uint32_t p = 0; p < s->n && r->nsample < NSAMPLE; p++)
         if (s->mem[p] > x->budget && k++ % stride == 0)
-            r->sample[r->nsample++] =
-                (struct sample){p, s->mem[p] - x->budget};
+            r->sample[r->nsample++] = (struct sample){p, s->mem[p] - x->budget};
 }
 
 /* What is alive across the peak, with its last use before and next use after. */
@@ -373,8 +371,7 @@ static void try_depth(struct heddle_plan_search *x, struct heddle_plan_seq *s,
     for (uint32_t k = 0; k < r->nrange && kept > 0; k++) {
         if (r->range[k].bytes <= 0)
             continue;
-        over = heddle_plan_tree_max(&s->tree, r->range[k].from,
-                                    r->range[k].to);
+        over = heddle_plan_tree_max(&s->tree, r->range[k].from, r->range[k].to);
         if (over <= x->budget && over + r->range[k].bytes > x->budget)
             gain -= (double)(over + r->range[k].bytes - x->budget);
     }

@@ -51,10 +51,10 @@ bool heddle_plan_seq_init(struct heddle_plan_seq *s,
     s->diff = heddle_scratch_get(mem, (size_t)cap + 2, sizeof(*s->diff));
     s->tail = heddle_scratch_get(mem, g->nops, sizeof(*s->tail));
     s->none = heddle_scratch_get(mem, g->nvalues, sizeof(*s->none));
-    s->tree.max = heddle_scratch_get(mem, 2 * (size_t)pow2(cap),
-                                     sizeof(*s->tree.max));
-    s->tree.add = heddle_scratch_get(mem, 2 * (size_t)pow2(cap),
-                                     sizeof(*s->tree.add));
+    s->tree.max =
+        heddle_scratch_get(mem, 2 * (size_t)pow2(cap), sizeof(*s->tree.max));
+    s->tree.add =
+        heddle_scratch_get(mem, 2 * (size_t)pow2(cap), sizeof(*s->tree.add));
     return s->op != NULL && s->prev != NULL && s->next != NULL &&
            s->base != NULL && s->last != NULL && s->mem != NULL &&
            s->diff != NULL && s->tail != NULL && s->none != NULL &&
