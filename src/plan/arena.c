@@ -40,10 +40,11 @@ struct arena {
     const struct heddle_plan_block *block;
     uint32_t *order, *trial, *best_order;
     uint64_t *at, *best; /* offsets by block */
-    struct slot *placed;
-    uint32_t *blame; /* of the last complete pass */
+    struct slot *placed, *saved;
+    uint32_t *turn;  /* place of a block in an order */
+    uint32_t *blame; /* the top of the arena and what it stands on */
     double *key;
-    uint32_t n, nplaced;
+    uint32_t n, nplaced, nblame;
     uint64_t align, arena, best_arena, least;
     double work, limit;
     uint64_t deadline_ns;
@@ -102,24 +103,32 @@ static void insert(struct arena *a, uint32_t id)
     a->nplaced++;
 }
 
-/* Stops early when it gets above `stop`. */
-static uint64_t pass(struct arena *a, const uint32_t *order, bool is_tight,
-                     uint64_t stop)
+/* Places order[from ..]; those before are placed already. Stops early when more
+ * than `stop` bytes are needed. */
+static void place_from(struct arena *a, const uint32_t *order, uint32_t from,
+                       bool is_tight, uint64_t stop)
+{
+    for (uint32_t i = from; i < a->n; i++) {
+        const struct heddle_plan_block *b = &a->block[order[i]];
+        const uint64_t at = find_gap(a, b, is_tight);
+        const uint64_t end = at + b->bytes;
+
+        a->at[order[i]] = at;
+        a->work += a->nplaced;
+        if (end > a->arena)
+            a->arena = end;
+        if (a->arena > stop)
+            return;
+        insert(a, order[i]);
+    }
+}
+
+static void pass(struct arena *a, const uint32_t *order, bool is_tight,
+                 uint64_t stop)
 {
     a->nplaced = 0;
     a->arena = 0;
-    for (uint32_t i = 0; i < a->n; i++) {
-        const struct heddle_plan_block *b = &a->block[order[i]];
-
-        a->at[order[i]] = find_gap(a, b, is_tight);
-        if (a->at[order[i]] + b->bytes > a->arena)
-            a->arena = a->at[order[i]] + b->bytes;
-        a->work += i;
-        insert(a, order[i]);
-        if (a->arena > stop)
-            return a->arena;
-    }
-    return a->arena;
+    place_from(a, order, 0, is_tight, stop);
 }
 
 static void keep_best(struct arena *a, const uint32_t *order)
@@ -127,7 +136,8 @@ static void keep_best(struct arena *a, const uint32_t *order)
     if (a->arena >= a->best_arena)
         return;
     a->best_arena = a->arena;
-    memcpy(a->best, a->at, a->n * sizeof(*a->at));
+    for (uint32_t i = 0; i < a->n; i++)
+        a->best[a->placed[i].id] = a->placed[i].offset;
     memmove(a->best_order, order, a->n * sizeof(*order));
 }
 
@@ -211,21 +221,38 @@ static void try_rules(struct arena *a, uint64_t budget)
                 return;
             set_keys(a, rule);
             sort(a);
-            pass(a, a->order, tight > 0, a->best_arena);
+            pass(a, a->order, tight > 0, UINT64_MAX);
             keep_best(a, a->order);
         }
 }
 
 /* ---- climbing -------------------------------------------------------------- */
 
+/* Takes back what is placed but not among the first `from` of the order. */
+static void unplace(struct arena *a, const uint32_t *order, uint32_t from)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < a->n; i++)
+        a->turn[order[i]] = i;
+    for (uint32_t i = 0; i < a->nplaced; i++)
+        if (a->turn[a->placed[i].id] < from)
+            a->placed[n++] = a->placed[i];
+    a->nplaced = n;
+    a->arena = 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (a->placed[i].end > a->arena)
+            a->arena = a->placed[i].end;
+}
+
 static bool overlap(const struct slot *x, const struct slot *y)
 {
     return x->begin < y->stop && y->begin < x->stop;
 }
 
-/* The block on top, what it stands on, and so on down; then its neighbours in
- * time near the top. Uses `placed` of a complete pass. */
-static uint32_t find_blame(struct arena *a)
+/* The block on top, what it stands on, and so on down. Uses `placed` of a
+ * complete pass. */
+static void find_blame(struct arena *a)
 {
     uint32_t n = 0, at = 0;
     struct slot s;
@@ -248,7 +275,7 @@ static uint32_t find_blame(struct arena *a)
         s = a->placed[at];
         a->blame[n++] = s.id;
     }
-    return n;
+    a->nblame = n;
 }
 
 /* Moves one block in front of another. */
@@ -260,52 +287,69 @@ static void move(uint32_t *order, uint32_t from, uint32_t to)
     order[to] = id;
 }
 
-/* The order with some of those to blame nearer to the front, in `trial`. */
-static void perturb(struct arena *a, struct heddle_rng *rng, uint32_t nblame)
+/* Some of those to blame nearer to the front, in `trial`; the first place that
+ * changed. */
+static uint32_t perturb(struct arena *a, struct heddle_rng *rng)
 {
     const uint32_t tries = 1 + heddle_rng_below32(rng, 3);
+    uint32_t first = a->n;
 
     memcpy(a->trial, a->order, a->n * sizeof(*a->order));
     for (uint32_t k = 0; k < tries; k++) {
         const uint32_t pick = heddle_rng_below32(rng, 2) == 0
                                   ? 0
-                                  : heddle_rng_below32(rng, nblame);
-        uint32_t from = 0;
+                                  : heddle_rng_below32(rng, a->nblame);
+        uint32_t from = 0, to;
 
         while (a->trial[from] != a->blame[pick])
             from++;
-        if (from > 0)
-            move(a->trial, from, heddle_rng_below32(rng, from));
+        if (from == 0)
+            continue;
+        to = heddle_rng_below32(rng, from);
+        move(a->trial, from, to);
+        if (to < first)
+            first = to;
     }
+    return first;
+}
+
+/* The order at hand from its beginning; the next ones begin with its places. */
+static uint64_t settle(struct arena *a, bool is_tight)
+{
+    pass(a, a->order, is_tight, UINT64_MAX);
+    memcpy(a->saved, a->placed, a->n * sizeof(*a->placed));
+    find_blame(a);
+    return a->arena;
 }
 
 static void climb(struct arena *a, uint64_t budget, bool is_tight)
 {
     struct heddle_rng rng;
     uint64_t current;
-    uint32_t stale = 0, nblame;
+    uint32_t stale = 0;
 
     heddle_rng_seed(&rng, a->n);
     memcpy(a->order, a->best_order, a->n * sizeof(*a->order));
-    current = pass(a, a->order, is_tight, UINT64_MAX);
+    current = settle(a, is_tight);
     keep_best(a, a->order);
-    nblame = find_blame(a);
     while (!is_good(a, budget) && !is_out_of_work(a)) {
         const uint64_t slack = current / (stale > 200 ? 64 : 512);
-        uint64_t r;
+        const uint32_t from = perturb(a, &rng);
 
-        perturb(a, &rng, nblame);
-        r = pass(a, a->trial, is_tight, current + slack);
-        if (r <= current + slack) {
-            stale = r < current ? 0 : stale + 1;
-            current = r;
+        memcpy(a->placed, a->saved, a->n * sizeof(*a->placed));
+        a->nplaced = a->n;
+        unplace(a, a->trial, from);
+        place_from(a, a->trial, from, is_tight, current + slack);
+        if (a->arena <= current + slack) {
+            stale = a->arena < current ? 0 : stale + 1;
+            current = a->arena;
             memcpy(a->order, a->trial, a->n * sizeof(*a->order));
+            memcpy(a->saved, a->placed, a->n * sizeof(*a->placed));
             keep_best(a, a->order);
-            nblame = find_blame(a);
+            find_blame(a);
         } else if (++stale > 400) {
             memcpy(a->order, a->best_order, a->n * sizeof(*a->order));
-            current = pass(a, a->order, is_tight, UINT64_MAX);
-            nblame = find_blame(a);
+            current = settle(a, is_tight);
             stale = 0;
         }
     }
@@ -344,13 +388,16 @@ static bool arena_init(struct arena *a, struct heddle_scratch *mem)
     a->order = heddle_scratch_get(mem, a->n, sizeof(*a->order));
     a->trial = heddle_scratch_get(mem, a->n, sizeof(*a->trial));
     a->best_order = heddle_scratch_get(mem, a->n, sizeof(*a->best_order));
+    a->turn = heddle_scratch_get(mem, a->n, sizeof(*a->turn));
     a->blame = heddle_scratch_get(mem, a->n, sizeof(*a->blame));
     a->placed = heddle_scratch_get(mem, a->n, sizeof(*a->placed));
+    a->saved = heddle_scratch_get(mem, a->n, sizeof(*a->saved));
     a->at = heddle_scratch_get(mem, a->n, sizeof(*a->at));
     a->best = heddle_scratch_get(mem, a->n, sizeof(*a->best));
     a->key = heddle_scratch_get(mem, a->n, sizeof(*a->key));
     return a->order != NULL && a->trial != NULL && a->best_order != NULL &&
-           a->blame != NULL && a->placed != NULL && a->at != NULL &&
+           a->turn != NULL && a->blame != NULL &&
+ a->placed != NULL && a->at != NULL &&
            a->best != NULL && a->key != NULL;
 }
 

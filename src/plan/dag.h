@@ -115,10 +115,11 @@ heddle_plan_bound_dag(const struct heddle_plan_job *job, double plan_time,
 #define HEDDLE_PLAN_DAG_NOTE                                                   \
     "for the given order of first computations, nothing moved"
 
-/* Makes a plan of a sequence, or says by how much its addresses are over. */
+/* Makes a plan of a sequence, or says by how much its addresses are over; they
+ * are looked for until the deadline, or only a little (0). */
 HEDDLE_MUST_USE heddle_status heddle_plan_seq_finish(
     struct heddle_plan_search *x, const struct heddle_plan_seq *s,
-    const char *solver, double bound, uint64_t *over_out,
+    const char *solver, double bound, uint64_t deadline_ns, uint64_t *over_out,
     struct heddle_plan **out);
 
 /* A first sequence within x->budget, in s: HEDDLE_OK, HEDDLE_ENOENT (none found),

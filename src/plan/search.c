@@ -38,10 +38,10 @@ void heddle_plan_search_fini(struct heddle_plan_search *x)
 heddle_status heddle_plan_seq_finish(struct heddle_plan_search *x,
                                      const struct heddle_plan_seq *s,
                                      const char *solver, double bound,
-                                     uint64_t *over_out,
+                                     uint64_t deadline_ns, uint64_t *over_out,
                                      struct heddle_plan **out)
 {
-    const struct heddle_plan_job *job = x->job;
+    struct heddle_plan_job job = *x->job;
     const struct heddle_plan_claim claim = {.solver = solver,
                                             .lower_bound = bound,
                                             .bound_note = HEDDLE_PLAN_DAG_NOTE};
@@ -49,11 +49,12 @@ heddle_status heddle_plan_seq_finish(struct heddle_plan_search *x,
     heddle_status st;
 
     *over_out = 0;
-    heddle_plan_draft_init(&d, job->opts.base.alloc);
-    st = heddle_plan_draft_from_sequence(job->g, s->op, s->n, &job->opts.base,
+    job.deadline_ns = deadline_ns;
+    heddle_plan_draft_init(&d, job.opts.base.alloc);
+    st = heddle_plan_draft_from_sequence(job.g, s->op, s->n, &job.opts.base,
                                          &d);
     if (st == HEDDLE_OK)
-        st = heddle_plan_finish(job, &d, &claim, over_out, out);
+        st = heddle_plan_finish(&job, &d, &claim, over_out, out);
     heddle_plan_draft_fini(&d);
     return st;
 }
@@ -122,11 +123,11 @@ heddle_status heddle_plan_first(struct heddle_plan_search *x,
                 "no plan found: the budget is %.3f times the least "
                 "that one operation needs",
                 (double)budget / (double)x->job->floor);
-        st = heddle_plan_seq_finish(x, s, solver, bound, &over, out);
+        st = heddle_plan_seq_finish(x, s, solver, bound, 0, &over, out);
         *over_out = over;
         if (st != HEDDLE_ENOENT || over <= budget)
             return st;
-        x->budget -= (int64_t)((over - budget) / 2 + budget / 400 + 1);
+        x->budget -= (int64_t)((over - budget) * 3 / 4 + budget / 1000 + 1);
         if (x->budget < (int64_t)x->job->floor)
             return st;
     }

@@ -155,16 +155,14 @@ static heddle_status settle(struct improve *m, uint64_t deadline_ns)
 {
     struct heddle_plan_search *x = &m->x;
     const uint64_t budget = m->job.m->budget;
-    const uint64_t search = m->job.deadline_ns;
     struct heddle_plan *p = NULL;
     uint64_t over = 0;
     heddle_status st;
 
     if (!(m->best.time < m->plan->makespan * (1 - 1e-12)))
         return HEDDLE_OK;
-    m->job.deadline_ns = deadline_ns;
-    st = heddle_plan_seq_finish(x, &m->best, "improve", m->bound, &over, &p);
-    m->job.deadline_ns = search;
+    st = heddle_plan_seq_finish(x, &m->best, "improve", m->bound, deadline_ns,
+                                &over, &p);
     if (st == HEDDLE_OK) {
         heddle_plan_destroy(m->plan);
         m->plan = p;
