@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* search: what the solvers of graphs share, and the plan of a sequence. */
+#include "plan/dag.h"
+
+#include <math.h>
+
+heddle_status heddle_plan_search_init(struct heddle_plan_search *x,
+                                      const struct heddle_plan_job *job)
+{
+    *x = (struct heddle_plan_search){
+        .job = job,
+        .g = job->g,
+        .mem = heddle_scratch_make(job->opts.base.alloc),
+        .budget =
+            (int64_t)(job->m->budget < INT64_MAX ? job->m->budget : INT64_MAX),
+        .batch = 1,
+        .max_time = INFINITY,
+        .room = heddle_plan_seq_room(job->g)};
+    heddle_rng_seed(&x->rng, job->opts.seed);
+    x->pick = heddle_scratch_get(&x->mem, x->room, sizeof(*x->pick));
+    x->pick2 = heddle_scratch_get(&x->mem, x->room, sizeof(*x->pick2));
+    x->save = heddle_scratch_get(&x->mem, x->room, sizeof(*x->save));
+    x->key = heddle_scratch_get(&x->mem, x->room, sizeof(*x->key));
+    if (x->pick == NULL || x->pick2 == NULL || x->save == NULL ||
+        x->key == NULL || !heddle_plan_reduce_init(x)) {
+        heddle_plan_search_fini(x);
+        return heddle_plan_fail(&job->opts.base, HEDDLE_ENOMEM,
+                                "no memory for the solver");
+    }
+    return HEDDLE_OK;
+}
+
+void heddle_plan_search_fini(struct heddle_plan_search *x)
+{
+    heddle_scratch_drop(&x->mem);
+}
+
+heddle_status heddle_plan_seq_finish(struct heddle_plan_search *x,
+                                     const struct heddle_plan_seq *s,
+                                     const char *solver, double bound,
+                                     uint64_t deadline_ns, uint64_t *over_out,
+                                     struct heddle_plan **out)
+{
+    struct heddle_plan_job job = *x->job;
+    const struct heddle_plan_claim claim = {.solver = solver,
+                                            .lower_bound = bound,
+                                            .bound_note = HEDDLE_PLAN_DAG_NOTE};
+    struct heddle_plan_draft d;
+    heddle_status st;
+
+    *over_out = 0;
+    job.deadline_ns = deadline_ns;
+    heddle_plan_draft_init(&d, job.opts.base.alloc);
+    st = heddle_plan_draft_from_sequence(job.g, s->op, s->n, &job.opts.base,
+                                         &d);
+    if (st == HEDDLE_OK)
+        st = heddle_plan_finish(&job, &d, &claim, over_out, out);
+    heddle_plan_draft_fini(&d);
+    return st;
+}
+
+/* ---- a first plan ---------------------------------------------------------- */
+
+#define LARGE 3000
+
+static double sum_times(const struct heddle_plan_graph *g)
+{
+    double sum = 0;
+
+    for (uint32_t i = 0; i < g->nops; i++)
+        sum += g->ops[i].time;
+    return sum;
+}
+
+heddle_status heddle_plan_first_seq(struct heddle_plan_search *x,
+                                    struct heddle_plan_seq *s)
+{
+    const uint32_t batch = x->batch;
+    bool is_done;
+    heddle_status st;
+
+    heddle_plan_seq_start(s);
+    if (!heddle_plan_seq_eval(s))
+        return HEDDLE_ENOMEM;
+    x->batch = x->g->nops > LARGE ? 64 : 4;
+    x->max_time = 4 * sum_times(x->g);
+    is_done = heddle_plan_reduce(x, s);
+    x->batch = batch;
+    x->max_time = INFINITY;
+    if (!is_done) {
+        x->max_time = 100 * sum_times(x->g);
+        st = heddle_plan_evict(x, HEDDLE_PLAN_RULE_NEXT, s);
+        x->max_time = INFINITY;
+        if (st != HEDDLE_OK)
+            return st;
+    }
+    heddle_plan_prune(x, s);
+    return HEDDLE_OK;
+}
+
+heddle_status heddle_plan_first(struct heddle_plan_search *x,
+                                struct heddle_plan_seq *s, const char *solver,
+                                double bound, uint64_t *over_out,
+                                struct heddle_plan **out)
+{
+    const struct heddle_plan_opts *o = &x->job->opts.base;
+    const uint64_t budget = x->job->m->budget;
+    uint64_t over = 0;
+    heddle_status st;
+
+    for (int k = 0; k < 12; k++) {
+        st = heddle_plan_first_seq(x, s);
+        if (st == HEDDLE_ENOMEM)
+            return heddle_plan_fail(o, st, "no memory for the solver");
+        if (st == HEDDLE_ENOENT && over > 0)
+            return heddle_plan_fail(o, st,
+                                    "no plan found whose addresses fit; the "
+                                    "best needs %s",
+                                    heddle_plan_bytes_label(over).text);
+        if (st != HEDDLE_OK)
+            return heddle_plan_fail(
+                o, st,
+                "no plan found: the budget is %.3f times the least "
+                "that one operation needs",
+                (double)budget / (double)x->job->floor);
+        st = heddle_plan_seq_finish(x, s, solver, bound, 0, &over, out);
+        *over_out = over;
+        if (st != HEDDLE_ENOENT || over <= budget)
+            return st;
+        x->budget -= (int64_t)((over - budget) * 3 / 4 + budget / 1000 + 1);
+        if (x->budget < (int64_t)x->job->floor)
+            return st;
+    }
+    return HEDDLE_ENOENT;
+}

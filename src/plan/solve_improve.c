@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * improve: a first plan at once, then better ones until the time limit.
+ *
+ * A round takes the sequence at hand, removes some recomputations or moves one,
+ * repairs it within the budget (reduce.c, with some noise) and removes what it
+ * can (prune.c). The result is kept when it is not much longer than the best.
+ * The number of rounds follows from the size of the graph and the time limit, so
+ * that a run is the same every time, unless the machine is too slow for it.
+ *
+ * Addresses: a sequence that is better than the plan at hand is given addresses
+ * now and then. When they do not fit, the search goes on with a smaller budget of
+ * its own; when they do, with a larger one.
+ */
+#include "plan/dag.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+#define NONE     HEDDLE_PLAN_NONE
+#define RATE     1.2e7 /* occurrences looked at in a second, all rounds together */
+#define CLIMB    400 /* steps of the bound */
+#define PATIENCE 400 /* rounds between two looks at addresses */
+
+struct improve {
+    struct heddle_plan_search x;
+    struct heddle_plan_job job; /* with the deadline of the search */
+    struct heddle_plan_seq cur, trial, best;
+    struct heddle_plan *plan;
+    double base, bound;
+    double
+        best_at; /* time of the best sequence that was tried with addresses */
+    uint8_t *mark;
+    uint32_t *again, nagain; /* recomputations of cur */
+    double work, work_max;
+    bool is_stopped;
+};
+
+/* ---- rounds ---------------------------------------------------------------- */
+
+static void list_again(struct improve *m)
+{
+    m->nagain = 0;
+    for (uint32_t p = 0; p < m->cur.n; p++)
+        if (m->cur.prev[p] != NONE)
+            m->again[m->nagain++] = p;
+}
+
+/* Moves a recomputation of the trial to an earlier place. */
+static void shift_one(struct improve *m)
+{
+    struct heddle_plan_seq *s = &m->trial;
+    const uint32_t p = m->again[heddle_rng_below32(&m->x.rng, m->nagain)];
+    const struct heddle_plan_op *op = &s->g->ops[s->op[p]];
+    const uint32_t id = s->op[p];
+    uint32_t lo = s->prev[p], to;
+
+    /* behind its inputs, or one of them would be an older one */
+    for (uint32_t i = 0; i < op->ninputs; i++) {
+        const uint32_t by = s->g->values[s->g->inputs[op->first_input + i]].op;
+        uint32_t q;
+
+        if (by == NONE)
+            continue;
+        for (q = s->tail[by]; q > p; q = s->prev[q])
+            ;
+        if (q > lo)
+            lo = q;
+    }
+    if (p - lo < 2)
+        return;
+    to = lo + 1 + heddle_rng_below32(&m->x.rng, p - lo - 1);
+    memmove(&s->op[to + 1], &s->op[to], (p - to) * sizeof(*s->op));
+    s->op[to] = id;
+    (void)!heddle_plan_seq_eval(s);
+}
+
+/* Removes some recomputations of the trial: neighbours, or any. */
+static void ruin(struct improve *m)
+{
+    struct heddle_rng *rng = &m->x.rng;
+    const uint32_t kind = heddle_rng_below32(rng, 10);
+    const uint32_t most = m->nagain < 12 ? m->nagain : 12;
+    const uint32_t k = 1 + heddle_rng_below32(rng, most);
+
+    memset(m->mark, 0, m->trial.n);
+    if (kind < 2) {
+        for (uint32_t i = 0; i < k; i++)
+            m->mark[m->again[heddle_rng_below32(rng, m->nagain)]] = 1;
+    } else {
+        const uint32_t from = heddle_rng_below32(rng, m->nagain - k + 1);
+
+        for (uint32_t i = 0; i < k; i++)
+            if (kind < 6 || heddle_rng_below32(rng, 2) == 0)
+                m->mark[m->again[from + i]] = 1;
+    }
+    heddle_plan_seq_remove(&m->trial, m->mark);
+}
+
+static bool one_round(struct improve *m)
+{
+    struct heddle_plan_search *x = &m->x;
+    const double slack = 0.02 * (m->best.time - m->base);
+
+    heddle_plan_seq_copy(&m->trial, &m->cur);
+    m->work += 8.0 * m->trial.n;
+    if (heddle_rng_below32(&x->rng, 8) == 0)
+        shift_one(m);
+    else
+        ruin(m);
+    x->noise = heddle_rng_below32(&x->rng, 2) == 0 ? 0.1 : 0.7;
+    x->batch = m->trial.n > 3000 ? 8 : 1;
+    x->max_time = m->cur.time * 1.5 + m->base;
+    if (!heddle_plan_reduce(x, &m->trial))
+        return false;
+    x->noise = heddle_rng_below32(&x->rng, 2) == 0 ? 0 : 0.5;
+    heddle_plan_prune(x, &m->trial);
+    if (m->trial.time > m->cur.time && m->trial.time > m->best.time + slack)
+        return false;
+    heddle_plan_seq_copy(&m->cur, &m->trial);
+    list_again(m);
+    if (m->cur.time < m->best.time) {
+        heddle_plan_seq_copy(&m->best, &m->cur);
+        return true;
+    }
+    return false;
+}
+
+/* ---- addresses -------------------------------------------------------------- */
+
+/* Begins again from the best, within the present budget of the search. */
+static void restart(struct improve *m)
+{
+    struct heddle_plan_search *x = &m->x;
+
+    heddle_plan_seq_copy(&m->cur, &m->best);
+    x->noise = 0;
+    x->batch = 1;
+    x->max_time = INFINITY;
+    if (!heddle_plan_reduce(x, &m->cur) &&
+        heddle_plan_first_seq(x, &m->cur) != HEDDLE_OK) {
+        /* back to the budget of the plan at hand */
+        x->budget = (int64_t)m->plan->peak_bytes;
+        (void)!heddle_plan_first_seq(x, &m->cur);
+    }
+    heddle_plan_prune(x, &m->cur);
+    heddle_plan_seq_copy(&m->best, &m->cur);
+    list_again(m);
+}
+
+/* Gives the best sequence addresses, if it is better than the plan. */
+static heddle_status settle(struct improve *m, uint64_t deadline_ns)
+{
+    struct heddle_plan_search *x = &m->x;
+    const uint64_t budget = m->job.m->budget;
+    struct heddle_plan *p = NULL;
+    uint64_t over = 0;
+    heddle_status st;
+
+    if (!(m->best.time < m->plan->makespan * (1 - 1e-12)))
+        return HEDDLE_OK;
+    st = heddle_plan_seq_finish(x, &m->best, "improve", m->bound, deadline_ns,
+                                &over, &p);
+    if (st == HEDDLE_OK) {
+        heddle_plan_destroy(m->plan);
+        m->plan = p;
+        m->is_stopped = !heddle_plan_job_report(x->job, p);
+        return HEDDLE_OK;
+    }
+    if (st != HEDDLE_ENOENT || over <= budget)
+        return st;
+    x->budget -= (int64_t)((over - budget) / 2 + budget / 2000 + 1);
+    restart(m);
+    return HEDDLE_OK;
+}
+
+static heddle_status improve(struct improve *m)
+{
+    uint32_t idle = 0;
+    heddle_status st = HEDDLE_OK;
+
+    list_again(m);
+    while (st == HEDDLE_OK && !m->is_stopped && m->nagain > 0 &&
+           m->work < m->work_max && !heddle_plan_job_is_late(&m->job)) {
+        idle = one_round(m) ? 0 : idle + 1;
+        if (idle == PATIENCE)
+            st = settle(m, 0);
+    }
+    return st;
+}
+
+/* ---- all of it -------------------------------------------------------------- */
+
+static bool improve_init(struct improve *m)
+{
+    struct heddle_scratch *mem = &m->x.mem;
+
+    m->mark = heddle_scratch_get(mem, m->x.room, sizeof(*m->mark));
+    m->again = heddle_scratch_get(mem, m->x.room, sizeof(*m->again));
+    return m->mark != NULL && m->again != NULL &&
+           heddle_plan_seq_init(&m->cur, m->x.g, m->x.room, mem) &&
+           heddle_plan_seq_init(&m->trial, m->x.g, m->x.room, mem) &&
+           heddle_plan_seq_init(&m->best, m->x.g, m->x.room, mem);
+}
+
+/* The plan once more, with the bound that its time allows to look for. */
+static heddle_status sharpen(struct improve *m)
+{
+    heddle_status st =
+        heddle_plan_bound_dag(&m->job, m->plan->makespan, CLIMB, &m->bound);
+
+    if (st == HEDDLE_OK && m->bound > m->plan->lower_bound)
+        m->plan->lower_bound =
+            m->bound < m->plan->makespan ? m->bound : m->plan->makespan;
+    return st;
+}
+
+static heddle_status run(struct improve *m, const struct heddle_plan_job *job)
+{
+    struct heddle_plan_search *x = &m->x;
+    uint64_t over = 0;
+    heddle_status st;
+
+    for (uint32_t i = 0; i < job->g->nops; i++)
+        m->base += job->g->ops[i].time;
+    st = heddle_plan_bound_dag(&m->job, 0, 0, &m->bound);
+    if (st != HEDDLE_OK)
+        return st;
+    if (isinf(m->bound))
+        return heddle_plan_fail(&job->opts.base, HEDDLE_ENOENT,
+                                "no plan exists: what must not be computed "
+                                "again needs more than the budget");
+    st = heddle_plan_first(x, &m->cur, "improve", m->bound, &over, &m->plan);
+    if (st != HEDDLE_OK)
+        return st;
+    m->is_stopped = !heddle_plan_job_report(job, m->plan);
+    heddle_plan_seq_copy(&m->best, &m->cur);
+    m->work_max = RATE * job->opts.time_limit_s;
+    st = improve(m);
+    for (int k = 0; k < 4 && st == HEDDLE_OK; k++)
+        st = settle(m, job->deadline_ns);
+    if (st == HEDDLE_OK)
+        st = sharpen(m);
+    return st;
+}
+
+static int improve_rank(const struct heddle_plan_job *job)
+{
+    (void)job;
+    return 3;
+}
+
+static heddle_status improve_solve(const struct heddle_plan_job *job,
+                                   struct heddle_plan **out)
+{
+    struct improve m = {.job = *job};
+    heddle_status st;
+
+    m.job.deadline_ns =
+        job->start_ns + (uint64_t)(0.7 * job->opts.time_limit_s * 1e9);
+    st = heddle_plan_search_init(&m.x, &m.job);
+    if (st != HEDDLE_OK)
+        return st;
+    st = improve_init(&m) ? run(&m, job)
+                          : heddle_plan_fail(&job->opts.base, HEDDLE_ENOMEM,
+                                             "no memory for the solver");
+    if (st == HEDDLE_OK) {
+        m.plan->seconds = heddle_plan_job_seconds(job);
+        *out = m.plan;
+    } else {
+        heddle_plan_destroy(m.plan);
+    }
+    heddle_plan_search_fini(&m.x);
+    return st;
+}
+
+const struct heddle_plan_solver_ops heddle_plan_solver_improve = {
+    .face = {.name = "improve",
+             .help = "a plan at once, better ones until the time limit"},
+    .rank = improve_rank,
+    .solve = improve_solve,
+};
