@@ -439,6 +439,8 @@ static void hoist(struct mover *k)
                 (k->level[q - 1] > k->mo->target ||
                  bytes > k->mo->target - k->level[q - 1]))
                 break;
+        while (q < use && k->step[q].kind != HEDDLE_PLAN_COMPUTE)
+            q++; /* behind the discards there */
         for (uint32_t j = q; j < use; j++)
             k->level[j] += bytes;
         a->pos = q;

@@ -20,17 +20,30 @@
 #include "plan/offload.h"
 
 static const double prices[] = {0, 0.25, 2};
+enum { POOL = 8, STARTS = 4, ROUNDS = 6, SHRINKS = 12, SLICES = 40, TRIES = 2 };
+
+/* A sequence of operations, and how long it takes with what is moved. */
+struct entry {
+    uint32_t *seq;
+    size_t n, cap;
+    double end;
+};
 
 struct joint {
     const struct heddle_plan_job *job;
     struct heddle_scratch mem;
-    struct heddle_plan_draft raw, moved, best;
-    double best_end; /* INFINITY: none */
-    double only_end; /* moving alone */
+    struct heddle_plan_draft raw, moved, good; /* good: of the last sequence */
     uint64_t target;
-    uint32_t *seq, *trial, *best_seq; /* of room for `cap` */
-    size_t nseq, nbest, cap;
+    struct entry pool[POOL]; /* shortest first */
+    uint32_t npool;
+    struct entry now, trial;
 };
+
+/* The search ends before the time does: addresses need some, too. */
+static bool is_late(const struct joint *j)
+{
+    return heddle_plan_job_seconds(j->job) > 0.8 * j->job->opts.time_limit_s;
+}
 
 static heddle_status no_memory(const struct joint *j)
 {
@@ -73,13 +86,16 @@ other_solver(const struct heddle_plan_job *job)
 
 /* Computing again alone, for a budget, in a share of the time. */
 static heddle_status solve_other(const struct heddle_plan_job *job,
+                                 const struct heddle_plan_solver_ops *s,
                                  uint64_t budget, double share,
                                  struct heddle_plan **out)
 {
     struct heddle_plan_machine m = *job->m;
     struct heddle_plan_job sub = *job;
-    const struct heddle_plan_solver_ops *s;
 
+    if (s == NULL)
+        return heddle_plan_fail(&job->opts.base, HEDDLE_ENOENT,
+                                "there is no other solver");
     m.budget = budget;
     sub.m = &m;
     sub.opts.moves = 0;
@@ -90,60 +106,76 @@ static heddle_status solve_other(const struct heddle_plan_job *job,
     sub.deadline_ns = sub.start_ns + (uint64_t)(sub.opts.time_limit_s * 1e9);
     if (sub.deadline_ns > job->deadline_ns)
         sub.deadline_ns = job->deadline_ns;
-    s = other_solver(&sub);
-    return s != NULL ? s->solve(&sub, out)
-                     : heddle_plan_fail(&job->opts.base, HEDDLE_EINVAL,
-                                        "there is no other solver");
+    return s->solve(&sub, out);
+}
+
+/* The best plan that moves nothing. */
+static heddle_status solve_alone(const struct heddle_plan_job *job,
+                                 struct heddle_plan **out)
+{
+    const struct heddle_plan_solver_ops *first = other_solver(job);
+    const struct heddle_plan_solver_ops *more =
+        heddle_plan_find_solver("improve");
+    struct heddle_plan *p = NULL;
+    heddle_status st = solve_other(job, first, job->m->budget, 0.5, out);
+    heddle_status one;
+
+    if ((st != HEDDLE_OK && st != HEDDLE_ENOENT) || more == first)
+        return st;
+    one = solve_other(job, more, job->m->budget, 0.3, &p);
+    if (one != HEDDLE_OK && one != HEDDLE_ENOENT && st == HEDDLE_OK) {
+        heddle_plan_destroy(*out);
+        *out = NULL;
+    }
+    if (one != HEDDLE_OK)
+        return one == HEDDLE_ENOENT ? st : one;
+    if (st != HEDDLE_OK || p->makespan < (*out)->makespan) {
+        struct heddle_plan *old = st == HEDDLE_OK ? *out : NULL;
+
+        *out = p;
+        p = old;
+    }
+    heddle_plan_destroy(p);
+    return HEDDLE_OK;
 }
 
 /* ---- sequences ----------------------------------------------------------------- */
 
-static heddle_status reserve(struct joint *j, size_t n)
+static heddle_status reserve(struct joint *j, struct entry *e, size_t n)
 {
-    uint32_t *p;
-
-    if (n <= j->cap)
+    if (n <= e->cap)
         return HEDDLE_OK;
-    p = heddle_scratch_get(&j->mem, 3 * n, sizeof(*p));
-    if (p == NULL)
-        return no_memory(j);
-    if (j->nbest > 0)
-        memcpy(p + 2 * n, j->best_seq, j->nbest * sizeof(*p));
-    j->seq = p;
-    j->trial = p + n;
-    j->best_seq = p + 2 * n;
-    j->cap = n;
+    e->seq = heddle_scratch_get(&j->mem, 2 * n, sizeof(*e->seq));
+    e->cap = e->seq != NULL ? 2 * n : 0;
+    return e->seq != NULL ? HEDDLE_OK : no_memory(j);
+}
+
+static heddle_status copy(struct joint *j, struct entry *to,
+                          const struct entry *from)
+{
+    HEDDLE_TRY(reserve(j, to, from->n));
+    memcpy(to->seq, from->seq, from->n * sizeof(*to->seq));
+    to->n = from->n;
+    to->end = from->end;
     return HEDDLE_OK;
 }
 
-static void keep_draft(struct joint *j, const uint32_t *seq, size_t n,
-                       double end)
-{
-    const struct heddle_plan_draft d = j->best;
-
-    j->best = j->moved;
-    j->moved = d;
-    j->best_end = end;
-    memmove(j->best_seq, seq, n * sizeof(*seq));
-    j->nbest = n;
-}
-
-/* Moves what is left over, at several prices; keeps the best of all. *end_out:
- * the shortest of this sequence; INFINITY: it cannot be done. */
-static heddle_status try_sequence(struct joint *j, const uint32_t *seq,
-                                  size_t n, double *end_out)
+/* Moves what is left over, at several prices; e->end: the shortest, INFINITY: it
+ * cannot be done. Its steps are in j->good. */
+static heddle_status time_it(struct joint *j, struct entry *e)
 {
     const struct heddle_plan_job *job = j->job;
     struct heddle_plan_opts o = job->opts.base;
     heddle_status st;
 
     o.why = NULL; /* what fails here is not the end */
-    *end_out = INFINITY;
+    e->end = INFINITY;
     heddle_plan_draft_clear(&j->raw);
-    st = heddle_plan_draft_from_sequence(job->g, seq, n, &o, &j->raw);
+    st = heddle_plan_draft_from_sequence(job->g, e->seq, e->n, &o, &j->raw);
     if (st == HEDDLE_EINVAL)
         return HEDDLE_OK;
-    HEDDLE_TRY(st);
+    if (st != HEDDLE_OK)
+        return no_memory(j);
     for (size_t i = 0; i < 2 * sizeof(prices) / sizeof(prices[0]); i++) {
         const struct heddle_plan_move_opts mo = {
             .target = j->target, .price = prices[i / 2], .is_late = i % 2 == 1};
@@ -160,37 +192,87 @@ static heddle_status try_sequence(struct joint *j, const uint32_t *seq,
                                   &cost);
         if (st == HEDDLE_ENOMEM)
             return no_memory(j);
-        if (st != HEDDLE_OK || cost.peak_bytes > j->target)
-            continue;
-        *end_out = fmin(*end_out, cost.makespan);
-        if (cost.makespan < j->best_end)
-            keep_draft(j, seq, n, cost.makespan);
+        if (st == HEDDLE_OK && cost.peak_bytes <= j->target &&
+            cost.makespan < e->end) {
+            const struct heddle_plan_draft d = j->good;
+
+            e->end = cost.makespan;
+            j->good = j->moved;
+            j->moved = d;
+        }
     }
+    return HEDDLE_OK;
+}
+
+/* The pool keeps the shortest, each once. */
+static heddle_status pool_add(struct joint *j, const struct entry *e)
+{
+    uint32_t at = j->npool;
+    struct entry last;
+
+    if (!isfinite(e->end))
+        return HEDDLE_OK;
+    for (uint32_t i = 0; i < j->npool; i++)
+        if (j->pool[i].end == e->end && j->pool[i].n == e->n)
+            return HEDDLE_OK;
+    if (j->npool < POOL)
+        j->npool++;
+    else if (e->end < j->pool[--at].end)
+        ;
+    else
+        return HEDDLE_OK;
+    last = j->pool[at];
+    HEDDLE_TRY(copy(j, &last, e));
+    for (; at > 0 && e->end < j->pool[at - 1].end; at--)
+        j->pool[at] = j->pool[at - 1];
+    j->pool[at] = last;
     return HEDDLE_OK;
 }
 
 static heddle_status try_plan(struct joint *j, const struct heddle_plan *p)
 {
-    double end;
-
-    HEDDLE_TRY(reserve(j, p->nsteps));
-    j->nseq = 0;
+    HEDDLE_TRY(reserve(j, &j->trial, p->nsteps));
+    j->trial.n = 0;
     for (uint32_t i = 0; i < p->nsteps; i++)
         if (p->steps[i].kind == HEDDLE_PLAN_COMPUTE)
-            j->seq[j->nseq++] = p->steps[i].what;
-    return try_sequence(j, j->seq, j->nseq, &end);
+            j->trial.seq[j->trial.n++] = p->steps[i].what;
+    HEDDLE_TRY(time_it(j, &j->trial));
+    return pool_add(j, &j->trial);
 }
 
 static heddle_status try_given_order(struct joint *j)
 {
-    HEDDLE_TRY(reserve(j, j->job->g->nops));
+    HEDDLE_TRY(reserve(j, &j->trial, j->job->g->nops));
     for (uint32_t i = 0; i < j->job->g->nops; i++)
-        j->seq[i] = i;
-    return try_sequence(j, j->seq, j->job->g->nops, &j->only_end);
+        j->trial.seq[i] = i;
+    j->trial.n = j->job->g->nops;
+    HEDDLE_TRY(time_it(j, &j->trial));
+    return pool_add(j, &j->trial);
+}
+
+static heddle_status try_budget(struct joint *j, uint64_t budget)
+{
+    struct heddle_plan_job quiet = *j->job;
+    const struct heddle_plan_solver_ops *solver[] = {
+        heddle_plan_find_solver("greedy"),
+        quiet.g->chain != NULL ? other_solver(&quiet) : NULL};
+
+    quiet.opts.base.why = NULL;
+    for (int k = 0; k < 2; k++) {
+        struct heddle_plan *p = NULL;
+        heddle_status st = solve_other(&quiet, solver[k], budget, 0.03, &p);
+
+        if (st == HEDDLE_OK)
+            st = try_plan(j, p);
+        heddle_plan_destroy(p);
+        if (st != HEDDLE_OK && st != HEDDLE_ENOENT)
+            return st == HEDDLE_ENOMEM ? no_memory(j) : st;
+    }
+    return HEDDLE_OK;
 }
 
 /* Larger budgets: by parts of what the link can move, and of what is missing. */
-static heddle_status try_larger_budgets(struct joint *j)
+static heddle_status try_budgets(struct joint *j)
 {
     const struct heddle_plan_job *job = j->job;
     const uint64_t peak = heddle_plan_peak(job->g), budget = job->m->budget;
@@ -199,122 +281,191 @@ static heddle_status try_larger_budgets(struct joint *j)
 
     for (uint32_t i = 0; i < job->g->nops; i++)
         base += job->g->ops[i].time;
-    for (int k = 0; k < 9 && peak > budget; k++) {
+    HEDDLE_TRY(try_budget(j, budget));
+    for (int k = 0; k < 10 && peak > budget; k++) {
         const double missing = (double)(peak - budget);
         const double more =
-            k < 6 ? ldexp(rate * base, k - 5) : ldexp(missing, k - 9);
-        struct heddle_plan *p = NULL;
-        struct heddle_plan_opts quiet = job->opts.base;
-        struct heddle_plan_job sub = *job;
-        heddle_status st;
+            k < 7 ? ldexp(rate * base, k - 6) : ldexp(missing, k - 10);
 
-        if (!(more < missing) || heddle_plan_job_is_late(job))
-            continue;
-        quiet.why = NULL;
-        sub.opts.base = quiet;
-        st = solve_other(&sub, budget + (uint64_t)more, 0.04, &p);
-        if (st == HEDDLE_OK)
-            st = try_plan(j, p);
-        heddle_plan_destroy(p);
-        if (st != HEDDLE_OK && st != HEDDLE_ENOENT)
-            return st;
+        if (more < missing && !is_late(j))
+            HEDDLE_TRY(try_budget(j, budget + (uint64_t)more));
     }
     return HEDDLE_OK;
 }
 
-/* ---- taking repetitions out ---------------------------------------------------- */
+/* ---- one repetition less or more ------------------------------------------------ */
 
-/* True at occurrences that repeat an earlier one. */
-static heddle_status mark_repeats(struct joint *j, bool *is_repeat, bool *seen)
-{
-    memset(seen, 0, j->job->g->nops * sizeof(*seen));
-    for (size_t i = 0; i < j->nbest; i++) {
-        is_repeat[i] = seen[j->best_seq[i]];
-        seen[j->best_seq[i]] = true;
-    }
-    return HEDDLE_OK;
-}
-
-/* The best sequence without the occurrences from..to. */
+/* j->now without the occurrences from..to. */
 static heddle_status try_without(struct joint *j, size_t from, size_t to,
                                  bool *is_better)
 {
-    const double before = j->best_end;
-    const size_t n = j->nbest - (to - from + 1);
-    double end;
+    const size_t n = j->now.n - (to - from + 1);
 
-    memcpy(j->trial, j->best_seq, from * sizeof(*j->trial));
-    memcpy(j->trial + from, j->best_seq + to + 1,
-           (n - from) * sizeof(*j->trial));
-    HEDDLE_TRY(try_sequence(j, j->trial, n, &end));
-    *is_better = j->best_end < before;
+    HEDDLE_TRY(reserve(j, &j->trial, n));
+    memcpy(j->trial.seq, j->now.seq, from * sizeof(*j->trial.seq));
+    memcpy(j->trial.seq + from, j->now.seq + to + 1,
+           (n - from) * sizeof(*j->trial.seq));
+    j->trial.n = n;
+    HEDDLE_TRY(time_it(j, &j->trial));
+    *is_better = j->trial.end < j->now.end;
+    return *is_better ? copy(j, &j->now, &j->trial) : HEDDLE_OK;
+}
+
+static heddle_status try_with(struct joint *j, size_t at, uint32_t op,
+                              bool *is_better)
+{
+    HEDDLE_TRY(reserve(j, &j->trial, j->now.n + 1));
+    memcpy(j->trial.seq, j->now.seq, at * sizeof(*j->trial.seq));
+    memcpy(j->trial.seq + at + 1, j->now.seq + at,
+           (j->now.n - at) * sizeof(*j->trial.seq));
+    j->trial.seq[at] = op;
+    j->trial.n = j->now.n + 1;
+    HEDDLE_TRY(time_it(j, &j->trial));
+    *is_better = j->trial.end < j->now.end;
+    return *is_better ? copy(j, &j->now, &j->trial) : HEDDLE_OK;
+}
+
+static bool is_repeat(const struct entry *e, size_t at)
+{
+    for (size_t i = 0; i < at; i++)
+        if (e->seq[i] == e->seq[at])
+            return true;
+    return false;
+}
+
+static heddle_status take_out(struct joint *j, bool *has_changed)
+{
+    bool was_repeat = false;
+
+    for (size_t i = 0; i < j->now.n; i++) {
+        const bool is_one = is_repeat(&j->now, i);
+        size_t to = i;
+        bool is_better = false;
+
+        if (is_late(j))
+            return HEDDLE_OK;
+        /* The whole run when it begins here, then this one. */
+        while (is_one && !was_repeat && to + 1 < j->now.n &&
+               is_repeat(&j->now, to + 1))
+            to++;
+        if (is_one && to > i)
+            HEDDLE_TRY(try_without(j, i, to, &is_better));
+        if (is_one && !is_better)
+            HEDDLE_TRY(try_without(j, i, i, &is_better));
+        *has_changed |= is_better;
+        was_repeat = is_one && !is_better;
+    }
     return HEDDLE_OK;
 }
 
-static heddle_status take_out(struct joint *j)
+/* Values that come back are computed again instead. j->good has the steps. */
+static heddle_status put_in(struct joint *j, bool *has_changed)
 {
-    bool *is_repeat, *seen;
-    bool again = true;
+    const struct heddle_plan_graph *g = j->job->g;
+    struct entry *found = &(struct entry){.n = 0};
+    size_t at = 0;
 
-    is_repeat = heddle_scratch_get(&j->mem, j->cap, sizeof(*is_repeat));
-    seen = heddle_scratch_get(&j->mem, j->job->g->nops, sizeof(*seen));
-    if (is_repeat == NULL || seen == NULL)
-        return no_memory(j);
-    for (int round = 0; again && round < 8; round++) {
-        again = false;
-        HEDDLE_TRY(mark_repeats(j, is_repeat, seen));
-        for (size_t i = 0; i < j->nbest; i++) {
-            size_t to = i;
-            bool is_better = false;
+    HEDDLE_TRY(time_it(j, &j->now));
+    HEDDLE_TRY(reserve(j, found, 2 * (size_t)j->good.n + 1));
+    for (uint32_t i = 0; i < j->good.n; i++) {
+        const struct heddle_plan_step *s = &j->good.step[i];
 
-            if (heddle_plan_job_is_late(j->job))
-                return HEDDLE_OK;
-            if (!is_repeat[i])
-                continue;
-            while (to + 1 < j->nbest && is_repeat[to + 1])
-                to++;
-            /* The whole run when it begins here, then this one. */
-            if (to > i && (i == 0 || !is_repeat[i - 1]))
-                HEDDLE_TRY(try_without(j, i, to, &is_better));
-            if (!is_better)
-                HEDDLE_TRY(try_without(j, i, i, &is_better));
-            if (is_better) {
-                again = true;
-                HEDDLE_TRY(mark_repeats(j, is_repeat, seen));
-            }
+        at += s->kind == HEDDLE_PLAN_COMPUTE;
+        if (s->kind != HEDDLE_PLAN_PREFETCH ||
+            g->values[s->what].op == HEDDLE_PLAN_NONE)
+            continue;
+        found->seq[found->n++] = (uint32_t)at;
+        found->seq[found->n++] = s->what;
+    }
+    for (size_t i = found->n; i >= 2; i -= 2) {
+        const uint32_t v = found->seq[i - 1];
+        size_t use = found->seq[i - 2];
+        bool is_better = false;
+
+        if (is_late(j))
+            return HEDDLE_OK;
+        for (; use < j->now.n; use++) {
+            const struct heddle_plan_op *op = &g->ops[j->now.seq[use]];
+            uint32_t k = 0;
+
+            while (k < op->ninputs && g->inputs[op->first_input + k] != v)
+                k++;
+            if (k < op->ninputs)
+                break;
         }
+        if (use < j->now.n)
+            HEDDLE_TRY(try_with(j, use, g->values[v].op, &is_better));
+        *has_changed |= is_better;
     }
     return HEDDLE_OK;
+}
+
+static heddle_status climb(struct joint *j, const struct entry *from)
+{
+    bool has_changed = true;
+
+    HEDDLE_TRY(copy(j, &j->now, from));
+    for (int i = 0; i < ROUNDS && has_changed; i++) {
+        has_changed = false;
+        HEDDLE_TRY(take_out(j, &has_changed));
+        HEDDLE_TRY(put_in(j, &has_changed));
+    }
+    return pool_add(j, &j->now);
 }
 
 /* ---- the plan ------------------------------------------------------------------- */
 
 static heddle_status search(struct joint *j, const struct heddle_plan *other)
 {
-    j->best_end = INFINITY;
-    j->nbest = 0;
+    struct entry start[STARTS];
+    uint32_t n = 0;
+
     HEDDLE_TRY(try_given_order(j));
     if (other != NULL)
         HEDDLE_TRY(try_plan(j, other));
-    HEDDLE_TRY(try_larger_budgets(j));
-    if (isfinite(j->best_end))
-        HEDDLE_TRY(take_out(j));
+    HEDDLE_TRY(try_budgets(j));
+    memset(start, 0, sizeof(start));
+    for (; n < STARTS && n < j->npool; n++)
+        HEDDLE_TRY(copy(j, &start[n], &j->pool[n]));
+    for (uint32_t i = 0; i < n; i++)
+        HEDDLE_TRY(climb(j, &start[i]));
     return HEDDLE_OK;
 }
 
-static heddle_status finish(struct joint *j, uint64_t *over,
-                            struct heddle_plan **out)
+static heddle_status finish(struct joint *j, struct heddle_plan **out)
 {
+    struct heddle_plan_job job = *j->job;
     char note[160];
     struct heddle_text t;
     struct heddle_plan_claim claim = {.solver = "offload", .bound_note = note};
     double bound = 0;
 
-    HEDDLE_TRY(heddle_plan_move_bound(j->job, &bound));
+    if (heddle_plan_move_bound(j->job, &bound) != HEDDLE_OK)
+        return no_memory(j);
     heddle_text_init(&t, note, sizeof(note));
     heddle_text_str(&t, "every operation once; moving alone, in this order: ");
     heddle_text_double(&t, bound);
-    return heddle_plan_finish(j->job, &j->best, &claim, over, out);
+    job.deadline_ns =
+        heddle_clock_ns() + (uint64_t)(job.opts.time_limit_s / SLICES * 1e9);
+    if (job.deadline_ns > j->job->deadline_ns)
+        job.deadline_ns = j->job->deadline_ns;
+    return heddle_plan_finish(&job, &j->good, &claim, NULL, out);
+}
+
+/* The pool again for a smaller target. */
+static heddle_status shrink(struct joint *j)
+{
+    struct entry old[POOL];
+    const uint32_t n = j->npool;
+
+    memcpy(old, j->pool, sizeof(old));
+    memset(j->pool, 0, sizeof(j->pool));
+    j->npool = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        HEDDLE_TRY(time_it(j, &old[i]));
+        HEDDLE_TRY(pool_add(j, &old[i]));
+    }
+    return HEDDLE_OK;
 }
 
 /* Joint plans, with less and less memory until the addresses fit. */
@@ -326,57 +477,80 @@ static heddle_status solve_joint(struct joint *j,
     heddle_status st = HEDDLE_ENOENT;
 
     j->target = budget;
-    for (int i = 0; i < 6 && st == HEDDLE_ENOENT; i++) {
-        uint64_t over = 0;
-
-        if (i > 0 && heddle_plan_job_is_late(j->job))
+    HEDDLE_TRY(search(j, other));
+    for (uint64_t i = 1; i <= SHRINKS && st == HEDDLE_ENOENT; i++) {
+        for (uint32_t k = 0; k < j->npool && k < TRIES && st == HEDDLE_ENOENT;
+             k++) {
+            HEDDLE_TRY(time_it(j, &j->pool[k]));
+            st = finish(j, out);
+        }
+        if (st != HEDDLE_ENOENT)
             break;
-        HEDDLE_TRY(search(j, other));
-        if (!isfinite(j->best_end))
-            return heddle_plan_fail(&j->job->opts.base, HEDDLE_ENOENT,
-                                    "no plan was found within %s",
-                                    heddle_plan_bytes_label(budget).text);
-        st = finish(j, &over, out);
-        if (over > budget)
-            j->target -= j->target < over - budget ? j->target : over - budget;
+        j->target = budget - budget / 100 * i;
+        HEDDLE_TRY(shrink(j));
     }
+    if (st == HEDDLE_ENOENT)
+        return heddle_plan_fail(&j->job->opts.base, st,
+                                "no plan was found within %s",
+                                heddle_plan_bytes_label(budget).text);
+    return st;
+}
+
+/* Another solver's plan as ours: where data may move, its bound does not hold. */
+static void adopt(const struct heddle_plan_job *job, struct heddle_plan *p)
+{
+    p->solver = "offload";
+    p->seconds = heddle_plan_job_seconds(job);
+    if (!can_move(job))
+        return;
+    p->lower_bound = p->baseline;
+    p->bound_note = "every operation once";
+}
+
+static heddle_status solve_moving(const struct heddle_plan_job *job,
+                                  const struct heddle_plan *other,
+                                  struct heddle_plan **out)
+{
+    struct joint j = {.job = job,
+                      .mem = heddle_scratch_make(job->opts.base.alloc)};
+    heddle_status st;
+
+    heddle_plan_draft_init(&j.raw, job->opts.base.alloc);
+    heddle_plan_draft_init(&j.moved, job->opts.base.alloc);
+    heddle_plan_draft_init(&j.good, job->opts.base.alloc);
+    st = solve_joint(&j, other, out);
+    heddle_plan_draft_fini(&j.raw);
+    heddle_plan_draft_fini(&j.moved);
+    heddle_plan_draft_fini(&j.good);
+    heddle_scratch_drop(&j.mem);
     return st;
 }
 
 static heddle_status offload_solve(const struct heddle_plan_job *job,
                                    struct heddle_plan **out)
 {
-    struct joint j = {.job = job,
-                      .mem = heddle_scratch_make(job->opts.base.alloc)};
     struct heddle_plan *other = NULL, *joint = NULL;
-    heddle_status st, one;
+    heddle_status st, alone;
 
-    if (!can_move(job))
-        return solve_other(job, job->m->budget, 1, out);
-    one = solve_other(job, job->m->budget, 0.4, &other);
-    if (one != HEDDLE_OK && one != HEDDLE_ENOENT)
-        return one;
-    heddle_plan_draft_init(&j.raw, job->opts.base.alloc);
-    heddle_plan_draft_init(&j.moved, job->opts.base.alloc);
-    heddle_plan_draft_init(&j.best, job->opts.base.alloc);
-    st = solve_joint(&j, other, &joint);
-    heddle_plan_draft_fini(&j.raw);
-    heddle_plan_draft_fini(&j.moved);
-    heddle_plan_draft_fini(&j.best);
-    heddle_scratch_drop(&j.mem);
-    if (st == HEDDLE_ENOENT && other != NULL)
-        st = HEDDLE_OK;
-    if (st == HEDDLE_OK && other != NULL &&
+    if (!can_move(job)) {
+        HEDDLE_TRY(solve_other(job, other_solver(job), job->m->budget, 1, out));
+        adopt(job, *out);
+        return HEDDLE_OK;
+    }
+    alone = solve_alone(job, &other);
+    if (alone != HEDDLE_OK && alone != HEDDLE_ENOENT)
+        return alone;
+    st = solve_moving(job, other, &joint);
+    if (other != NULL && (st == HEDDLE_OK || st == HEDDLE_ENOENT) &&
         (joint == NULL || other->makespan <= joint->makespan)) {
-        *out = other;
+        adopt(job, other);
         heddle_plan_destroy(joint);
+        *out = other;
         return HEDDLE_OK;
     }
     heddle_plan_destroy(other);
     if (st == HEDDLE_OK)
         *out = joint;
-    else
-        heddle_plan_destroy(joint);
     return st;
 }
 
