@@ -243,8 +243,8 @@ static int run(struct plan_run *r)
         fputs("\r\033[K", r->progress.out);
     if (r->t.st == HEDDLE_EINVAL)
         return cli_error(r->c, "%s", r->t.why);
-    rc = print_plan(r);
-    return rc == 0 ? save(r) : rc;
+    rc = r->t.is_checked ? save(r) : 0;
+    return rc == 0 ? print_plan(r) : rc;
 }
 
 static int plan_graph(struct cli *c, int argc, char **argv)

@@ -44,7 +44,8 @@ static uint32_t add(struct gen *g, double time, uint64_t bytes, uint64_t work,
     }
     p[g->n] =
         (struct node){.time = time, .bytes = bytes, .work = work, .nin = nin};
-    memcpy(p[g->n].in, in, nin * sizeof(*in));
+    if (nin > 0)
+        memcpy(p[g->n].in, in, nin * sizeof(*in));
     return g->n++;
 }
 

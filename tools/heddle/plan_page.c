@@ -523,11 +523,20 @@ static void trade_off(const struct plan_page *s, FILE *f)
 {
     const double full = (double)s->point[PLAN_POINTS - 1].budget;
     double high = 0.01;
+    bool has_plan = false;
     char a[PLAN_CELL];
 
-    for (unsigned i = 0; i < PLAN_POINTS; i++)
+    for (unsigned i = 0; i < PLAN_POINTS; i++) {
+        has_plan = has_plan || s->point[i].is_feasible;
         if (s->point[i].is_feasible && 1.1 * s->point[i].increase > high)
             high = 1.1 * s->point[i].increase;
+    }
+    if (!has_plan) {
+        fputs("<h2>Memory against time</h2>\n<p>No plan was found up to 5 % "
+              "above the peak of the given order.</p>\n",
+              f);
+        return;
+    }
     fprintf(f,
             "<h2>Memory against time</h2>\n<svg viewBox=\"0 0 %.0f %.0f\" "
             "role=img aria-label=\"trade-off\">\n",

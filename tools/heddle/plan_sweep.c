@@ -2,9 +2,11 @@
 /*
  * plan_sweep: the whole trade-off between memory and time.
  *
- * Budgets    from the floor, below which there is no plan, to 2 % above the peak
+ * Budgets    from the floor, below which there is no plan, to 5 % above the peak
  *            of the given order, where addresses fit as well; closer together at
  *            the tight end, where the curve bends.
+ * Plans      a plan for less memory is one for more: where a solver finds
+ *            nothing better, the one before counts.
  */
 #include <math.h>
 
@@ -16,7 +18,7 @@ void plan_sweep(const struct heddle_plan_graph *g, const struct plan_try *t,
                 void *user)
 {
     const double low = (double)heddle_plan_floor(g, NULL);
-    const double high = 1.02 * (double)heddle_plan_peak(g);
+    const double high = 1.05 * (double)heddle_plan_peak(g);
 
     for (unsigned i = 0; i < PLAN_POINTS; i++) {
         const double x = (double)i / (PLAN_POINTS - 1);
@@ -36,6 +38,16 @@ void plan_sweep(const struct heddle_plan_graph *g, const struct plan_try *t,
             p->seconds = one.plan->seconds;
         }
         plan_try_close(&one);
+        if (i > 0 && point[i - 1].is_feasible &&
+            (!p->is_feasible || p->increase > point[i - 1].increase)) {
+            const uint64_t budget = p->budget;
+            const double bound = p->bound, seconds = p->seconds;
+
+            *p = point[i - 1];
+            p->budget = budget;
+            p->bound = bound; /* 0 where there was no plan */
+            p->seconds = seconds;
+        }
         if (tell != NULL)
             tell(user, p);
     }
