@@ -22,9 +22,9 @@
 #include "base/assert.h"
 #include "plan/chain_dp.h"
 
-#define SUMS_PER_SECOND 2e9 /* of minplus, on a slow day */
+#define SUMS_PER_SECOND 4e9 /* of minplus, on a slow day */
 #define TABLE_BYTES     1.4e9
-enum { SLOTS_MIN = 64, TRIES_MAX = 400 };
+enum { SLOTS_MIN = 64, SLOTS_MOST = 16384, PLACES_MAX = 16 };
 
 struct bracket {
     const struct heddle_plan_job *job;
@@ -36,6 +36,7 @@ struct bracket {
     double bound;             /* of the whole, in the caller's time */
     struct heddle_plan *best; /* its bound is not set yet */
     struct heddle_plan_draft draft;
+    unsigned nplaced; /* plans that were given addresses in this walk */
 };
 
 static heddle_status no_memory(const struct bracket *b)
@@ -79,79 +80,126 @@ static double bound_at(const struct bracket *b, uint32_t m)
     return v * (1 - b->model->roundings(b->u.n) * 0x1p-23);
 }
 
-/* The plan of m units, when it fits `limit` bytes. */
-static heddle_status try_plan(struct bracket *b, uint32_t m, uint64_t limit)
+/* Whether the steps of the draft are a better plan than the best, in bytes. */
+static heddle_status evaluate(struct bracket *b, uint64_t limit,
+                              struct heddle_plan_cost *cost)
 {
     const struct heddle_plan_opts quiet = {.size = sizeof(quiet),
                                            .alloc = b->job->opts.base.alloc};
-    struct heddle_plan_seq q = {.a = quiet.alloc};
-    struct heddle_plan_claim claim = {.solver = b->model->name,
-                                      .bound_note = b->model->note};
-    struct heddle_plan_cost cost;
-    struct heddle_plan *p = NULL;
+
+    HEDDLE_TRY(heddle_plan_eval(b->job->g, b->job->m, b->draft.step, b->draft.n,
+                                &quiet, cost));
+    return cost->peak_bytes > limit ? HEDDLE_ENOENT : HEDDLE_OK;
+}
+
+static heddle_status draft_plan(struct bracket *b, uint32_t m)
+{
+    struct heddle_plan_seq q = {.a = b->job->opts.base.alloc};
     heddle_status st;
 
     b->model->trace(b->table, m, &q);
     heddle_plan_draft_clear(&b->draft);
     st = q.st;
     if (st == HEDDLE_OK)
-        st = heddle_plan_draft_from_sequence(b->job->g, q.op, q.n, &quiet,
-                                             &b->draft);
+        st = heddle_plan_draft_from_sequence(b->job->g, q.op, q.n,
+                                             &b->job->opts.base, &b->draft);
     heddle_plan_seq_fini(&q);
-    if (st == HEDDLE_OK)
-        st = heddle_plan_eval(b->job->g, b->job->m, b->draft.step, b->draft.n,
-                              &quiet, &cost);
-    if (st == HEDDLE_OK && cost.peak_bytes > limit)
-        return HEDDLE_ENOENT;
-    if (st == HEDDLE_OK && b->best != NULL &&
-        !(cost.makespan < b->best->makespan))
-        return HEDDLE_OK;
-    if (st == HEDDLE_OK)
-        claim.lower_bound = b->bound < cost.makespan ? b->bound : cost.makespan;
-    if (st == HEDDLE_OK)
-        st = heddle_plan_finish(b->job, &b->draft, &claim, NULL, &p);
-    if (st == HEDDLE_OK) {
-        heddle_plan_destroy(b->best);
-        b->best = p;
-    }
     return st;
 }
 
-/* From `slots` units down: the first plan that fits. Of equal times the least
- * memory is tried. */
-static heddle_status walk(struct bracket *b, uint64_t limit)
+/* The plan of m units becomes the best, when it fits `limit` bytes, addresses
+ * included, and is better. HEDDLE_ENOENT: it does not fit. */
+static heddle_status try_plan(struct bracket *b, uint32_t m, uint64_t limit,
+                              bool is_hard)
 {
-    uint32_t m = b->u.slots;
+    struct heddle_plan_claim claim = {.solver = b->model->name,
+                                      .bound_note = b->model->note};
+    struct heddle_plan_machine machine = *b->job->m;
+    struct heddle_plan_job job = *b->job;
+    struct heddle_plan_cost cost = {0};
+    struct heddle_plan *p = NULL;
 
-    for (int i = 0; i < TRIES_MAX; i++) {
-        const double v = b->model->value(b->table, m);
-        uint32_t least = m;
-        heddle_status st;
-
-        if (!isfinite(v) || (b->best != NULL &&
-                             v * b->u.scale > b->best->makespan * (1 + 1e-6)))
-            return HEDDLE_OK;
-        while (least > 0 && b->model->value(b->table, least - 1) <= v)
-            least--;
-        st = try_plan(b, least, limit);
-        if (st != HEDDLE_ENOENT)
-            return st;
-        if (least == 0)
-            return HEDDLE_OK;
-        m = least - 1;
-    }
-    /* Rounding was too coarse to get there step by step: what surely fits. */
+    HEDDLE_TRY(draft_plan(b, m));
+    HEDDLE_TRY(evaluate(b, limit, &cost));
+    if (b->best != NULL && !(cost.makespan < b->best->makespan))
+        return HEDDLE_OK;
+    machine.budget = limit;
+    job.m = &machine;
+    if (!is_hard)
+        job.deadline_ns = 0; /* only a little search for addresses */
+    b->nplaced++;
+    HEDDLE_TRY(heddle_plan_finish(&job, &b->draft, &claim, NULL, &p));
+    heddle_plan_destroy(b->best);
+    b->best = p;
     return HEDDLE_OK;
 }
 
-static heddle_status try_sure(struct bracket *b, uint32_t m, uint64_t limit)
+/* The fewest units whose plan takes no longer than that of m. */
+static uint32_t fewest(const struct bracket *b, uint32_t m)
 {
     const double v = b->model->value(b->table, m);
+    uint32_t lo = 0, hi = m;
+
+    while (lo < hi) {
+        const uint32_t mid = lo + (hi - lo) / 2;
+
+        if (b->model->value(b->table, mid) <= v)
+            hi = mid;
+        else
+            lo = mid + 1;
+    }
+    return lo;
+}
+
+/*
+ * From `slots` units down: the first plan that fits. Of equal times the least
+ * memory is tried. Where addresses are the trouble the steps get longer; the last
+ * resort is the plan with the least memory and a long search for addresses.
+ */
+static heddle_status walk(struct bracket *b, uint64_t limit)
+{
+    uint32_t m = b->u.slots, step = 1;
+
+    b->nplaced = 0;
+    for (;;) {
+        const double v = b->model->value(b->table, m) * b->u.scale;
+        const uint32_t least = isfinite(v) ? fewest(b, m) : 0;
+        heddle_status st;
+
+        if (!isfinite(v))
+            break;
+        if (b->best != NULL && v > b->best->makespan * (1 + 1e-6))
+            return HEDDLE_OK;
+        st = try_plan(b, least, limit, false);
+        if (st != HEDDLE_ENOENT)
+            return st;
+        if (b->nplaced > PLACES_MAX)
+            step = b->u.slots / 64 + 1;
+        if (least < step)
+            break;
+        m = least - step;
+    }
+    return HEDDLE_OK;
+}
+
+/* Nothing found: the plan with the least memory. */
+static heddle_status last_resort(struct bracket *b, uint64_t limit)
+{
+    const uint32_t slots = b->u.slots;
+    uint32_t lo = 0, hi = slots;
     heddle_status st;
 
-    if (!isfinite(v))
+    if (b->best != NULL || !isfinite(b->model->value(b->table, slots)))
         return HEDDLE_OK;
-    st = try_plan(b, m, limit);
+    while (lo < hi) {
+        const uint32_t mid = lo + (hi - lo) / 2;
+
+        if (isfinite(b->model->value(b->table, mid)))
+            hi = mid;
+        else
+            lo = mid + 1;
+    }
+    st = try_plan(b, lo, limit, true);
     return st == HEDDLE_ENOENT ? HEDDLE_OK : st;
 }
 
@@ -165,7 +213,7 @@ static uint32_t slots_for(const struct bracket *b, double seconds)
     const double cap = TABLE_BYTES / (1.125 * b->model->bytes(n));
 
     s = s < cap ? s : cap;
-    s = s < HEDDLE_PLAN_SLOTS_MAX ? s : HEDDLE_PLAN_SLOTS_MAX;
+    s = s < SLOTS_MOST ? s : SLOTS_MOST;
     return s > SLOTS_MIN ? (uint32_t)s : SLOTS_MIN;
 }
 
@@ -189,15 +237,15 @@ static heddle_status solve_level(struct bracket *b, uint64_t unit,
         b->bound = bound_at(b, slots);
     *below_out = half < slots ? bound_at(b, half) : 0;
     st = walk(b, limit);
+    if (st == HEDDLE_OK && is_whole)
+        st = last_resort(b, limit);
     if (st != HEDDLE_OK || is_whole || !isfinite(bound_at(b, slots)) ||
         best_time(b) <= bound_at(b, slots) * (1 + 1e-6))
         return st;
     st = open_table(b, unit, true, slots + slots / 8);
     if (st == HEDDLE_OK)
         st = walk(b, limit);
-    if (st == HEDDLE_OK)
-        st = try_sure(b, slots, limit);
-    return st;
+    return st == HEDDLE_OK ? last_resort(b, limit) : st;
 }
 
 static heddle_status no_plan(const struct bracket *b)
@@ -251,6 +299,7 @@ static void set_bound(struct bracket *b)
     if (b->bound > b->best->lower_bound)
         b->best->lower_bound =
             b->bound < b->best->makespan ? b->bound : b->best->makespan;
+    b->best->budget = b->job->m->budget;
     b->best->seconds = heddle_plan_job_seconds(b->job);
 }
 
