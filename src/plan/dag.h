@@ -73,7 +73,7 @@ struct heddle_plan_search {
     double noise;    /* 0: the best move, 1: any */
     uint32_t batch;  /* moves of one look at the sequence */
     double max_time; /* no sequence may take longer */
-    bool is_free; /* first computations may be in another order */
+    bool is_free;    /* first computations may be in another order */
     struct heddle_plan_reduce *reduce; /* reduce.c */
     uint32_t room;
     uint32_t *pick, *pick2, *save; /* [room] scratch of one function */

@@ -44,8 +44,7 @@ static int64_t growth(const struct reorder *r, uint32_t op)
     for (uint32_t i = 0; i < o->nvalues; i++) {
         const uint32_t v = o->first_value + i;
 
-        if (r->left[v] > 0 ||
-            (r->g->values[v].flags & HEDDLE_PLAN_RESULT) != 0)
+        if (r->left[v] > 0 || (r->g->values[v].flags & HEDDLE_PLAN_RESULT) != 0)
             sum += (int64_t)r->g->values[v].bytes;
     }
     for (uint32_t i = 0; i < o->ninputs; i++) {
@@ -131,12 +130,9 @@ static uint32_t move_one(struct reorder *r, struct heddle_plan_seq *s,
     if (lo >= hi)
         return p;
     switch (heddle_rng_below32(&r->x->rng, 4)) {
-    case 0:
-        return lo;
-    case 1:
-        return hi;
-    default:
-        return lo + heddle_rng_below32(&r->x->rng, hi - lo + 1);
+    case 0: return lo;
+    case 1: return hi;
+    default: return lo + heddle_rng_below32(&r->x->rng, hi - lo + 1);
     }
 }
 
@@ -147,8 +143,7 @@ static void shift(struct reorder *r, struct heddle_plan_seq *s, uint32_t from,
     const uint32_t lo = from < to ? from : to, hi = from < to ? to : from;
 
     if (from < to)
-        memmove(&s->op[from], &s->op[from + 1],
-                (to - from) * sizeof(*s->op));
+        memmove(&s->op[from], &s->op[from + 1], (to - from) * sizeof(*s->op));
     else
         memmove(&s->op[to + 1], &s->op[to], (from - to) * sizeof(*s->op));
     s->op[to] = op;

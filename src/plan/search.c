@@ -42,20 +42,19 @@ heddle_status heddle_plan_seq_finish(struct heddle_plan_search *x,
                                      struct heddle_plan **out)
 {
     struct heddle_plan_job job = *x->job;
-    const struct heddle_plan_claim claim = {.solver = solver,
-                                            .lower_bound = bound,
-                                            .bound_note =
-                                                x->is_free
-                                                    ? HEDDLE_PLAN_FREE_NOTE
-                                                    : HEDDLE_PLAN_DAG_NOTE};
+    const struct heddle_plan_claim claim = {
+        .solver = solver,
+        .lower_bound = bound,
+        .bound_note =
+            x->is_free ? HEDDLE_PLAN_FREE_NOTE : HEDDLE_PLAN_DAG_NOTE};
     struct heddle_plan_draft d;
     heddle_status st;
 
     *over_out = 0;
     job.deadline_ns = deadline_ns;
     heddle_plan_draft_init(&d, job.opts.base.alloc);
-    st = heddle_plan_draft_from_sequence(job.g, s->op, s->n, &job.opts.base,
-                                         &d);
+    st =
+        heddle_plan_draft_from_sequence(job.g, s->op, s->n, &job.opts.base, &d);
     if (st == HEDDLE_OK)
         st = heddle_plan_finish(&job, &d, &claim, over_out, out);
     heddle_plan_draft_fini(&d);

@@ -19,12 +19,13 @@
 
 #include "base/clock.h"
 
-#define NONE     HEDDLE_PLAN_NONE
-#define RATE     1.2e7 /* occurrences looked at in a second, all rounds together */
-#define CLIMB    400 /* steps of the bound */
-#define PATIENCE 400 /* rounds between two looks at addresses */
-#define GAP 0.2 /* of the increase: below it another order is not tried */
-#define GAIN 0.7 /* of the increase: below it another order is taken */
+#define NONE  HEDDLE_PLAN_NONE
+#define RATE  1.2e7 /* occurrences looked at in a second, all rounds together */
+#define CLIMB 400   /* steps of the bound */
+#define LOOKS 4     /* at addresses, during the search */
+#define SHARE 0.7   /* of the time, for the search */
+#define GAP   0.2   /* of the increase: below it another order is not tried */
+#define GAIN  0.7   /* of the increase: below it another order is taken */
 
 struct improve {
     struct heddle_plan_search x;
@@ -141,7 +142,7 @@ static void ruin(struct improve *m)
     heddle_plan_seq_remove(&m->trial, m->mark);
 }
 
-static bool one_round(struct improve *m)
+static void one_round(struct improve *m)
 {
     struct heddle_plan_search *x = &m->x;
     const double slack = 0.02 * (m->best.time - m->base);
@@ -149,9 +150,7 @@ static bool one_round(struct improve *m)
     heddle_plan_seq_copy(&m->trial, &m->cur);
     m->work += 8.0 * m->trial.n;
     switch (heddle_rng_below32(&x->rng, 8)) {
-    case 0:
-        shift_one(m);
-        break;
+    case 0: shift_one(m); break;
     case 1:
     case 2:
         if (x->is_free) {
@@ -159,25 +158,21 @@ static bool one_round(struct improve *m)
             break;
         }
         /* fall through */
-    default:
-        ruin(m);
+    default: ruin(m);
     }
     x->noise = heddle_rng_below32(&x->rng, 2) == 0 ? 0.1 : 0.7;
     x->batch = m->trial.n > 3000 ? 8 : 1;
     x->max_time = m->cur.time * 1.5 + m->base;
     if (!heddle_plan_reduce(x, &m->trial))
-        return false;
+        return;
     x->noise = heddle_rng_below32(&x->rng, 2) == 0 ? 0 : 0.5;
     heddle_plan_prune(x, &m->trial);
     if (m->trial.time > m->cur.time && m->trial.time > m->best.time + slack)
-        return false;
+        return;
     heddle_plan_seq_copy(&m->cur, &m->trial);
     list_again(m);
-    if (m->cur.time < m->best.time) {
+    if (m->cur.time < m->best.time)
         heddle_plan_seq_copy(&m->best, &m->cur);
-        return true;
-    }
-    return false;
 }
 
 /* ---- addresses -------------------------------------------------------------- */
@@ -218,6 +213,15 @@ static heddle_status settle(struct improve *m, uint64_t deadline_ns)
         heddle_plan_destroy(m->plan);
         m->plan = p;
         m->is_stopped = !heddle_plan_job_report(x->job, p);
+        /* what the addresses leave is for the next ones */
+        x->budget += (int64_t)(budget - p->arena_bytes) * 3 / 4;
+        if (x->budget > (int64_t)budget)
+            x->budget = (int64_t)budget;
+        x->noise = 0;
+        heddle_plan_prune(x, &m->cur);
+        list_again(m);
+        if (m->cur.time < m->best.time)
+            heddle_plan_seq_copy(&m->best, &m->cur);
         return HEDDLE_OK;
     }
     if (st != HEDDLE_ENOENT || over <= budget)
@@ -227,17 +231,33 @@ static heddle_status settle(struct improve *m, uint64_t deadline_ns)
     return HEDDLE_OK;
 }
 
-static heddle_status improve(struct improve *m)
+/* How much of the search is over, 0 to 1. */
+static double progress(const struct improve *m)
 {
-    uint32_t idle = 0;
+    const double work = m->work / m->work_max;
+    const double time =
+        heddle_plan_job_seconds(&m->job) / (SHARE * m->job.opts.time_limit_s);
+
+    return work > time ? work : time;
+}
+
+static heddle_status improve(struct improve *m, uint64_t deadline_ns)
+{
+    int done = 0; /* looks at addresses */
     heddle_status st = HEDDLE_OK;
 
     list_again(m);
-    while (st == HEDDLE_OK && !m->is_stopped && m->nagain > 0 &&
-           m->work < m->work_max && !heddle_plan_job_is_late(&m->job)) {
-        idle = one_round(m) ? 0 : idle + 1;
-        if (idle == PATIENCE)
-            st = settle(m, 0);
+    while (st == HEDDLE_OK && !m->is_stopped && m->nagain > 0) {
+        const double now = progress(m);
+
+        if (now >= 1)
+            break;
+        if (now * (LOOKS + 1) >= done + 1) {
+            done++;
+            st = settle(m, deadline_ns);
+            continue;
+        }
+        one_round(m);
     }
     return st;
 }
@@ -262,12 +282,16 @@ static bool try_free(struct improve *m, bool has_given)
 {
     struct heddle_plan_search *x = &m->x;
     const double given = m->best.time;
+    double gain = GAIN;
 
     if (has_given && given - m->bound <= GAP * (given - m->base))
         return false;
+    /* where the bound says little there is little to lose */
+    if (has_given && given - m->bound > 0.6 * (given - m->base))
+        gain = 0.97;
     x->is_free = true;
     if (heddle_plan_first_seq(x, &m->cur) == HEDDLE_OK &&
-        (!has_given || m->cur.time - m->base < GAIN * (given - m->base))) {
+        (!has_given || m->cur.time - m->base < gain * (given - m->base))) {
         heddle_plan_seq_copy(&m->trial, &m->cur);
         m->bound = m->base;
         return true;
@@ -326,12 +350,12 @@ static heddle_status run(struct improve *m, const struct heddle_plan_job *job)
                                 "again needs more than the budget");
     st = first_plan(m, job);
     if (st == HEDDLE_OK && !x->is_free)
-        st = heddle_plan_bound_dag(&m->job, m->plan->makespan, CLIMB,
-                                   &m->bound);
+        st =
+            heddle_plan_bound_dag(&m->job, m->plan->makespan, CLIMB, &m->bound);
     if (st != HEDDLE_OK)
         return st;
     m->work_max = RATE * job->opts.time_limit_s;
-    st = improve(m);
+    st = improve(m, job->deadline_ns);
     for (int k = 0; k < 4 && st == HEDDLE_OK && !m->is_stopped; k++)
         st = settle(m, job->deadline_ns);
     if (st == HEDDLE_OK && m->bound > m->plan->lower_bound)
@@ -353,7 +377,7 @@ static heddle_status improve_solve(const struct heddle_plan_job *job,
     heddle_status st;
 
     m.job.deadline_ns =
-        job->start_ns + (uint64_t)(0.7 * job->opts.time_limit_s * 1e9);
+        job->start_ns + (uint64_t)(SHARE * job->opts.time_limit_s * 1e9);
     st = heddle_plan_search_init(&m.x, &m.job);
     if (st != HEDDLE_OK)
         return st;
