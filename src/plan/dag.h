@@ -74,6 +74,9 @@ struct heddle_plan_search {
     uint32_t batch;  /* moves of one look at the sequence */
     double max_time; /* no sequence may take longer */
     bool is_free;    /* first computations may be in another order */
+    uint32_t
+        patience; /* evict.c: inputs of an operation that may go while others
+                          are computed */
     struct heddle_plan_reduce *reduce; /* reduce.c */
     uint32_t room;
     uint32_t *pick, *pick2, *save; /* [room] scratch of one function */

@@ -63,8 +63,9 @@ heddle_status heddle_plan_seq_finish(struct heddle_plan_search *x,
 
 /* ---- a first plan ---------------------------------------------------------- */
 
-#define LARGE   3000
-#define REORDER 4e6 /* positions looked at for another order */
+#define LARGE       3000
+#define EVICT_TIMES 100 /* of the time without recomputation */
+#define REORDER     4e6 /* positions looked at for another order */
 
 static double sum_times(const struct heddle_plan_graph *g)
 {
@@ -73,6 +74,27 @@ static double sum_times(const struct heddle_plan_graph *g)
     for (uint32_t i = 0; i < g->nops; i++)
         sum += g->ops[i].time;
     return sum;
+}
+
+/* Runs that evict, first as the rule says, then with some noise. */
+static heddle_status evict_some(struct heddle_plan_search *x,
+                                struct heddle_plan_seq *s)
+{
+    const int tries = x->g->nops > LARGE ? 3 : 60;
+    const double noise = x->noise;
+    heddle_status st = HEDDLE_ENOENT;
+
+    x->max_time = EVICT_TIMES * sum_times(x->g);
+    for (int k = 0; k < tries && st == HEDDLE_ENOENT; k++) {
+        if (heddle_plan_job_is_late(x->job))
+            break;
+        x->patience = 2u << (k % 5);
+        x->noise = k < 5 ? 0 : 0.3 * (1 + k % 7);
+        st = heddle_plan_evict(x, HEDDLE_PLAN_RULE_NEXT, s);
+    }
+    x->noise = noise;
+    x->max_time = INFINITY;
+    return st;
 }
 
 heddle_status heddle_plan_first_seq(struct heddle_plan_search *x,
@@ -98,9 +120,7 @@ heddle_status heddle_plan_first_seq(struct heddle_plan_search *x,
     if (!is_done && x->is_free)
         return HEDDLE_ENOENT;
     if (!is_done) {
-        x->max_time = 100 * sum_times(x->g);
-        st = heddle_plan_evict(x, HEDDLE_PLAN_RULE_NEXT, s);
-        x->max_time = INFINITY;
+        st = evict_some(x, s);
         if (st != HEDDLE_OK)
             return st;
     }
