@@ -25,14 +25,13 @@
 #include "plan/plan.h"
 
 #define NRULES 5
-/* Comparisons that a search may cost: about a quarter of a second, and a
- * hundredth. */
-#define WORK_MUCH   3e8
+/* Comparisons that a search may cost: about a third of a second, and a fiftieth. */
+#define WORK_MUCH   1.5e8
 #define WORK_LITTLE 1e7
 
 struct slot {
-    uint64_t offset, end; /* in the arena */
-    uint32_t begin, stop; /* in time */
+    uint64_t offset, next; /* in the arena; the end, aligned */
+    uint32_t begin, stop;  /* in time */
     uint32_t id;
 };
 
@@ -55,27 +54,35 @@ static uint64_t round_up(uint64_t x, uint64_t align)
     return align > 1 ? (x + align - 1) / align * align : x;
 }
 
+static uint64_t end_of(const struct arena *a, const struct slot *s)
+{
+    return s->offset + a->block[s->id].bytes;
+}
+
 /* ---- one pass -------------------------------------------------------------- */
 
+/* Without branches where the processor could not guess: most of the time is
+ * spent here. */
 static uint64_t find_gap(const struct arena *a,
                          const struct heddle_plan_block *b, bool is_tight)
 {
+    const uint64_t bytes = b->bytes;
+    const uint32_t begin = b->begin, end = b->end;
     uint64_t top = 0, best = UINT64_MAX, slack = UINT64_MAX;
 
     for (uint32_t i = 0; i < a->nplaced; i++) {
         const struct slot *x = &a->placed[i];
+        const bool is_near = (x->begin < end) & (begin < x->stop);
 
-        if (x->begin >= b->end || b->begin >= x->stop)
-            continue;
-        if (x->offset >= top && x->offset - top >= b->bytes &&
-            x->offset - top - b->bytes < slack) {
+        if (is_near & (x->offset >= top + bytes)) {
             if (!is_tight)
                 return top;
-            slack = x->offset - top - b->bytes;
-            best = top;
+            if (x->offset - top - bytes < slack) {
+                slack = x->offset - top - bytes;
+                best = top;
+            }
         }
-        if (x->end > top)
-            top = round_up(x->end, a->align);
+        top = is_near & (x->next > top) ? x->next : top;
     }
     return best != UINT64_MAX ? best : top;
 }
@@ -95,11 +102,12 @@ static void insert(struct arena *a, uint32_t id)
     }
     memmove(&a->placed[lo + 1], &a->placed[lo],
             (a->nplaced - lo) * sizeof(*a->placed));
-    a->placed[lo] = (struct slot){.offset = a->at[id],
-                                  .end = a->at[id] + b->bytes,
-                                  .begin = b->begin,
-                                  .stop = b->end,
-                                  .id = id};
+    a->placed[lo] =
+        (struct slot){.offset = a->at[id],
+                      .next = round_up(a->at[id] + b->bytes, a->align),
+                      .begin = b->begin,
+                      .stop = b->end,
+                      .id = id};
     a->nplaced++;
 }
 
@@ -241,8 +249,8 @@ static void unplace(struct arena *a, const uint32_t *order, uint32_t from)
     a->nplaced = n;
     a->arena = 0;
     for (uint32_t i = 0; i < n; i++)
-        if (a->placed[i].end > a->arena)
-            a->arena = a->placed[i].end;
+        if (end_of(a, &a->placed[i]) > a->arena)
+            a->arena = end_of(a, &a->placed[i]);
 }
 
 static bool overlap(const struct slot *x, const struct slot *y)
@@ -258,7 +266,7 @@ static void find_blame(struct arena *a)
     struct slot s;
 
     for (uint32_t i = 0; i < a->nplaced; i++)
-        if (a->placed[i].end == a->arena)
+        if (end_of(a, &a->placed[i]) == a->arena)
             at = i;
     s = a->placed[at];
     a->blame[n++] = s.id;
@@ -266,8 +274,7 @@ static void find_blame(struct arena *a)
         uint32_t below = HEDDLE_PLAN_NONE;
 
         for (uint32_t i = 0; i < at; i++)
-            if (overlap(&a->placed[i], &s) &&
-                round_up(a->placed[i].end, a->align) == s.offset)
+            if (overlap(&a->placed[i], &s) && a->placed[i].next == s.offset)
                 below = i;
         if (below == HEDDLE_PLAN_NONE)
             break;
@@ -306,7 +313,14 @@ static uint32_t perturb(struct arena *a, struct heddle_rng *rng)
         if (from == 0)
             continue;
         to = heddle_rng_below32(rng, from);
-        move(a->trial, from, to);
+        if (heddle_rng_below32(rng, 2) == 0) {
+            move(a->trial, from, to);
+        } else {
+            const uint32_t id = a->trial[from];
+
+            a->trial[from] = a->trial[to];
+            a->trial[to] = id;
+        }
         if (to < first)
             first = to;
     }
@@ -396,9 +410,8 @@ static bool arena_init(struct arena *a, struct heddle_scratch *mem)
     a->best = heddle_scratch_get(mem, a->n, sizeof(*a->best));
     a->key = heddle_scratch_get(mem, a->n, sizeof(*a->key));
     return a->order != NULL && a->trial != NULL && a->best_order != NULL &&
-           a->turn != NULL && a->blame != NULL &&
- a->placed != NULL && a->at != NULL &&
-           a->best != NULL && a->key != NULL;
+           a->turn != NULL && a->blame != NULL && a->placed != NULL &&
+           a->at != NULL && a->best != NULL && a->key != NULL;
 }
 
 heddle_status heddle_plan_assign(struct heddle_plan_block *block, uint32_t n,

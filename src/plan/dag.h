@@ -7,9 +7,10 @@
  * operation may occur several times, and what is done to them.
  *
  * An occurrence serves all readers up to the next occurrence of its operation,
- * so every sequence in which first occurrences are in the given order is a plan:
+ * so every sequence in which first occurrences are in a topological order is a plan:
  * whatever is inserted or removed, the only questions are memory and time. All
- * functions here keep the first occurrences in the given order.
+ * functions here keep the order of first occurrences, which is the given one
+ * unless reorder.c made another.
  */
 #include "base/rng.h"
 #include "plan/plan.h"
@@ -72,6 +73,10 @@ struct heddle_plan_search {
     double noise;    /* 0: the best move, 1: any */
     uint32_t batch;  /* moves of one look at the sequence */
     double max_time; /* no sequence may take longer */
+    bool is_free;    /* first computations may be in another order */
+    uint32_t
+        patience; /* evict.c: inputs of an operation that may go while others
+                          are computed */
     struct heddle_plan_reduce *reduce; /* reduce.c */
     uint32_t room;
     uint32_t *pick, *pick2, *save; /* [room] scratch of one function */
@@ -105,6 +110,12 @@ HEDDLE_MUST_USE heddle_status heddle_plan_evict(struct heddle_plan_search *x,
                                                 enum heddle_plan_rule rule,
                                                 struct heddle_plan_seq *s);
 
+/* reorder.c: every op once, in an order with less over x->budget than the given
+ * one, if it finds one; evaluated. `work`: positions to look at. */
+HEDDLE_MUST_USE heddle_status heddle_plan_reorder(struct heddle_plan_search *x,
+                                                  struct heddle_plan_seq *s,
+                                                  double work);
+
 /* bound_dag.c: no plan that keeps the given order of first computations and moves
  * nothing takes less. At least the sum of all times. `plan_time` is that of a
  * plan, `work` the number of steps towards it; 0: the best cut. INFINITY: there is
@@ -114,6 +125,7 @@ heddle_plan_bound_dag(const struct heddle_plan_job *job, double plan_time,
                       uint32_t work, double *out);
 #define HEDDLE_PLAN_DAG_NOTE                                                   \
     "for the given order of first computations, nothing moved"
+#define HEDDLE_PLAN_FREE_NOTE "every operation once, in any order"
 
 /* Makes a plan of a sequence, or says by how much its addresses are over; they
  * are looked for until the deadline, or only a little (0). */
@@ -126,9 +138,12 @@ HEDDLE_MUST_USE heddle_status heddle_plan_seq_finish(
  * HEDDLE_ENOMEM. */
 HEDDLE_MUST_USE heddle_status
 heddle_plan_first_seq(struct heddle_plan_search *x, struct heddle_plan_seq *s);
-/* The same with addresses that fit: lowers x->budget until they do. */
-HEDDLE_MUST_USE heddle_status heddle_plan_first(
+/* A plan of s, which is within x->budget, with addresses that fit: lowers
+ * x->budget and repairs s until they do. */
+HEDDLE_MUST_USE heddle_status heddle_plan_place_seq(
     struct heddle_plan_search *x, struct heddle_plan_seq *s, const char *solver,
-    double bound, uint64_t *over_out, struct heddle_plan **out);
+    double bound, struct heddle_plan **out);
+/* Says that heddle_plan_first_seq() found nothing. */
+heddle_status heddle_plan_no_plan(const struct heddle_plan_search *x);
 
 #endif /* HEDDLE_PLAN_DAG_H */

@@ -22,6 +22,7 @@
 #include <string.h>
 
 #define NONE HEDDLE_PLAN_NONE
+#define FAR  1000 /* operations looked at for one value */
 
 struct evict {
     struct heddle_plan_search *x;
@@ -41,6 +42,9 @@ struct evict {
     uint32_t *where; /* [nvalues] in list */
     uint32_t nlist;
     uint32_t *stack, depth;
+    uint32_t *given;   /* [nops] inputs of that level that had to go */
+    uint32_t patience; /* at most so many */
+    uint32_t *queue, *seen, now; /* [nops] of one search */
     int64_t used;
     double clock;
     uint32_t stage;
@@ -62,6 +66,9 @@ static bool evict_init(struct evict *e, struct heddle_scratch *mem)
     e->cost = heddle_scratch_get(mem, e->cap_nodes, sizeof(*e->cost));
     e->list = heddle_scratch_get(mem, n, sizeof(*e->list));
     e->where = heddle_scratch_get(mem, n, sizeof(*e->where));
+    e->queue = heddle_scratch_get(mem, e->g->nops, sizeof(*e->queue));
+    e->seen = heddle_scratch_get(mem, e->g->nops, sizeof(*e->seen));
+    e->given = heddle_scratch_get(mem, e->g->nops, sizeof(*e->given));
     e->stack = heddle_scratch_get(mem, e->g->nops, sizeof(*e->stack));
     if (e->has == NULL || e->is_out == NULL || e->pin == NULL ||
         e->use == NULL || e->access == NULL || e->node == NULL ||
@@ -221,6 +228,34 @@ static double h_of(struct evict *e, uint32_t v)
     return (own + neighbours(e, v, false)) / ((double)g->values[v].bytes * far);
 }
 
+/* Time to get v back if it went now: its operation and all that is missing above
+ * it, up to a limit. */
+static double time_back(struct evict *e, uint32_t v)
+{
+    const struct heddle_plan_graph *g = e->g;
+    double sum = 0;
+    uint32_t n = 0;
+
+    e->now++;
+    e->queue[n++] = g->values[v].op;
+    e->seen[g->values[v].op] = e->now;
+    for (uint32_t k = 0; k < n && k < FAR; k++) {
+        const struct heddle_plan_op *o = &g->ops[e->queue[k]];
+
+        sum += o->time;
+        for (uint32_t i = 0; i < o->ninputs; i++) {
+            const uint32_t w = g->inputs[o->first_input + i];
+            const uint32_t by = g->values[w].op;
+
+            if (e->has[w] || e->seen[by] == e->now)
+                continue;
+            e->seen[by] = e->now;
+            e->queue[n++] = by;
+        }
+    }
+    return sum;
+}
+
 static bool is_input(const struct evict *e, uint32_t op, uint32_t v)
 {
     const struct heddle_plan_op *o = &e->g->ops[op];
@@ -231,11 +266,27 @@ static bool is_input(const struct evict *e, uint32_t op, uint32_t v)
     return false;
 }
 
+/* Whether v may go although operations on the stack read it: it must not be the
+ * top, and each of them lets only so many go, or they would take turns. With
+ * is_taken it is counted. */
+static bool is_soft(struct evict *e, uint32_t v, bool is_taken)
+{
+    if (is_input(e, e->stack[e->depth - 1], v))
+        return false;
+    for (uint32_t l = 0; l + 1 < e->depth; l++) {
+        if (!is_input(e, e->stack[l], v))
+            continue;
+        if (e->given[l] >= e->patience)
+            return false;
+        e->given[l] += is_taken;
+    }
+    return true;
+}
+
 /* Makes room; false: nothing can go. */
 static bool make_room(struct evict *e, int64_t bytes)
 {
     while (e->used + bytes > e->x->budget) {
-        const uint32_t top = e->stack[e->depth - 1];
         uint32_t best = NONE;
         double least = INFINITY;
 
@@ -249,15 +300,23 @@ static bool make_room(struct evict *e, int64_t bytes)
                 if ((e->pin[v] > 0) != (soft > 0) ||
                     (e->g->ops[e->g->values[v].op].flags & HEDDLE_PLAN_ONCE) !=
                         0 ||
-                    (soft && is_input(e, top, v)))
+                    (soft && !is_soft(e, v, false)))
                     continue;
-                h = h_of(e, v);
+                h = soft ? (time_back(e, v) + 1e-9) /
+                               (double)e->g->values[v].bytes
+                         : h_of(e, v);
+                if (e->x->noise > 0)
+                    h *= exp(e->x->noise *
+                             (2 * heddle_rng_double(&e->x->rng) - 1));
                 if (h < least || (h == least && v < best)) {
                     least = h;
                     best = v;
                 }
             }
-            e->soft += soft && best != NONE;
+            if (soft && best != NONE) {
+                e->soft++;
+                (void)is_soft(e, best, true);
+            }
         }
         if (best == NONE)
             return false;
@@ -276,15 +335,21 @@ static void pin_inputs(struct evict *e, uint32_t op, int by)
         e->pin[e->g->inputs[o->first_input + i]] += (uint32_t)by;
 }
 
-/* The first input that is not there. */
-static uint32_t find_missing(const struct evict *e, uint32_t op)
+/* An input that is not there: the first, or with noise sometimes the last. */
+static uint32_t find_missing(struct evict *e, uint32_t op)
 {
     const struct heddle_plan_op *o = &e->g->ops[op];
+    uint32_t found = NONE;
 
-    for (uint32_t i = 0; i < o->ninputs; i++)
-        if (!e->has[e->g->inputs[o->first_input + i]])
-            return e->g->inputs[o->first_input + i];
-    return NONE;
+    for (uint32_t i = 0; i < o->ninputs; i++) {
+        const uint32_t v = e->g->inputs[o->first_input + i];
+
+        if (e->has[v])
+            continue;
+        if (found == NONE || heddle_rng_double(&e->x->rng) < e->x->noise / 4)
+            found = v;
+    }
+    return found;
 }
 
 static bool is_wanted(const struct evict *e, const struct heddle_plan_op *o,
@@ -355,6 +420,7 @@ static heddle_status run_stage(struct evict *e, uint32_t stage)
 
     e->stage = stage;
     e->depth = 0;
+    e->given[0] = 0;
     e->stack[e->depth++] = stage;
     pin_inputs(e, stage, 1);
     while (e->depth > 0) {
@@ -366,6 +432,7 @@ static heddle_status run_stage(struct evict *e, uint32_t stage)
 
             if ((e->g->ops[by].flags & HEDDLE_PLAN_ONCE) != 0)
                 return HEDDLE_ENOENT;
+            e->given[e->depth] = 0;
             e->stack[e->depth++] = by;
             pin_inputs(e, by, 1);
             continue;
@@ -410,7 +477,8 @@ heddle_status heddle_plan_evict(struct heddle_plan_search *x,
                                 struct heddle_plan_seq *s)
 {
     struct heddle_scratch mem = heddle_scratch_make(x->mem.a);
-    struct evict e = {.x = x, .g = x->g, .rule = rule, .s = s};
+    struct evict e = {
+        .x = x, .g = x->g, .rule = rule, .s = s, .patience = x->patience};
     heddle_status st = evict_init(&e, &mem) ? HEDDLE_OK : HEDDLE_ENOMEM;
 
     s->n = 0;

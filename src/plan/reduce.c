@@ -24,6 +24,7 @@
 #define NSET    256 /* operations of one move */
 #define NEXT    64  /* values that one move keeps longer */
 #define NDEPTH  6
+#define KEEN    0.1 /* of the best score so far: less is not looked at */
 
 struct sample {
     uint32_t at;
@@ -50,6 +51,7 @@ struct heddle_plan_reduce {
     struct move *move;
     uint32_t nmove;
     uint32_t *pool, npool, pool_cap;
+    double score_floor; /* moves below it are not wanted in this look */
     uint32_t *ins_at, *ins_op, *ins_order, nins, ins_cap;
     uint32_t *taken; /* [nops] round in which it was dropped */
     uint32_t round;
@@ -199,11 +201,12 @@ static bool is_free(const struct heddle_plan_search *x,
 /*
  * Builds the set of what is computed again for `op` in front of `at`, and the
  * ranges of what is kept longer. Inputs that are gone are computed again down to
- * `depth` levels, when keeping them would not be free.
+ * `depth` levels, when keeping them would not be free. False: it takes more time
+ * than `most`, or too much of something.
  */
 static bool build_set(struct heddle_plan_search *x, struct heddle_plan_seq *s,
-                      uint32_t op, uint32_t at, uint32_t depth, int64_t *kept,
-                      double *cost)
+                      uint32_t op, uint32_t at, uint32_t depth, double most,
+                      int64_t *kept, double *cost)
 {
     struct heddle_plan_reduce *r = x->reduce;
     const struct heddle_plan_graph *g = x->g;
@@ -219,6 +222,8 @@ static bool build_set(struct heddle_plan_search *x, struct heddle_plan_seq *s,
         const struct heddle_plan_op *o = &g->ops[r->set[k]];
 
         *cost += o->time;
+        if (*cost > most)
+            return false;
         for (uint32_t i = 0; i < o->ninputs; i++) {
             const uint32_t v = g->inputs[o->first_input + i];
             const uint32_t by = g->values[v].op;
@@ -337,7 +342,7 @@ static double sample_gain(const struct heddle_plan_reduce *r, int64_t *relief)
 }
 
 static void try_depth(struct heddle_plan_search *x, struct heddle_plan_seq *s,
-                      uint32_t op, uint32_t at, uint32_t depth,
+                      uint32_t op, uint32_t at, uint32_t depth, double most,
                       struct move *best)
 {
     struct heddle_plan_reduce *r = x->reduce;
@@ -346,7 +351,7 @@ static void try_depth(struct heddle_plan_search *x, struct heddle_plan_seq *s,
     double gain, cost;
 
     r->nrange = 0;
-    if (!build_set(x, s, op, at, depth, &kept, &cost))
+    if (!build_set(x, s, op, at, depth, most, &kept, &cost))
         return;
     if (s->time + cost > x->max_time)
         return;
@@ -393,6 +398,25 @@ static void try_depth(struct heddle_plan_search *x, struct heddle_plan_seq *s,
     memcpy(&r->pool[r->npool], r->set, r->nset * sizeof(*r->set));
 }
 
+/* No move that drops the outputs of op can gain more at the sample. */
+static double gain_at_most(const struct heddle_plan_search *x,
+                           const struct heddle_plan_seq *s, uint32_t op)
+{
+    const struct heddle_plan_reduce *r = x->reduce;
+    const struct heddle_plan_op *o = &x->g->ops[op];
+    double sum = 0;
+    int64_t bytes = 0;
+
+    for (uint32_t i = 0; i < o->nvalues; i++)
+        if (r->after[o->first_value + i] != NONE &&
+            r->before[o->first_value + i] < s->peak_at)
+            bytes += (int64_t)x->g->values[o->first_value + i].bytes;
+    for (uint32_t i = 0; i < r->nsample; i++)
+        sum +=
+            (double)(r->sample[i].excess < bytes ? r->sample[i].excess : bytes);
+    return sum;
+}
+
 static void try_op(struct heddle_plan_search *x, struct heddle_plan_seq *s,
                    uint32_t op)
 {
@@ -401,6 +425,7 @@ static void try_op(struct heddle_plan_search *x, struct heddle_plan_seq *s,
     const struct heddle_plan_op *o = &x->g->ops[op];
     struct move best = {.nset = 0};
     uint32_t at = NONE, nset = 0;
+    double most;
 
     for (uint32_t i = 0; i < o->nvalues; i++) {
         const uint32_t v = o->first_value + i;
@@ -409,8 +434,13 @@ static void try_op(struct heddle_plan_search *x, struct heddle_plan_seq *s,
             r->after[v] < at)
             at = r->after[v];
     }
+    most = gain_at_most(x, s, op);
     for (uint32_t d = 0; d < NDEPTH; d++) {
-        try_depth(x, s, op, at, depths[d], &best);
+        const double floor =
+            best.score > r->score_floor ? best.score : r->score_floor;
+
+        try_depth(x, s, op, at, depths[d], floor > 0 ? most / floor : INFINITY,
+                  &best);
         if (d > 0 && r->nset == nset)
             break; /* deeper is the same */
         nset = r->nset;
@@ -418,6 +448,8 @@ static void try_op(struct heddle_plan_search *x, struct heddle_plan_seq *s,
     if (best.nset == 0)
         return;
     r->npool = best.set + best.nset;
+    if (best.score * KEEN > r->score_floor)
+        r->score_floor = best.score * KEEN;
     if (x->noise > 0)
         best.score *= exp(x->noise * (2 * heddle_rng_double(&x->rng) - 1));
     r->move[r->nmove++] = best;
@@ -562,6 +594,7 @@ bool heddle_plan_reduce(struct heddle_plan_search *x, struct heddle_plan_seq *s)
         find_live(r, s);
         heddle_plan_seq_plant(s);
         r->nmove = r->npool = 0;
+        r->score_floor = 0;
         for (uint32_t i = 0; i < r->nlive; i++)
             try_op(x, s, r->live[i]);
         if (!apply(x, s))

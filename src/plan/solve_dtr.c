@@ -44,7 +44,8 @@ static heddle_status dtr_solve(const struct heddle_plan_job *job,
             st = heddle_plan_fail(o, st, "no memory for the solver");
     }
     if (st == HEDDLE_OK)
-        st = heddle_plan_seq_finish(&x, &s, "dtr", bound, job->deadline_ns, &over, out);
+        st = heddle_plan_seq_finish(&x, &s, "dtr", bound, job->deadline_ns,
+                                    &over, out);
     heddle_plan_search_fini(&x);
     return st;
 }

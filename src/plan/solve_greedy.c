@@ -21,7 +21,6 @@ static heddle_status greedy_solve(const struct heddle_plan_job *job,
 {
     struct heddle_plan_search x;
     struct heddle_plan_seq s;
-    uint64_t over = 0;
     double bound = 0;
     heddle_status st = heddle_plan_search_init(&x, job);
 
@@ -37,7 +36,11 @@ static heddle_status greedy_solve(const struct heddle_plan_job *job,
                               "no plan exists: what must not be computed "
                               "again needs more than the budget");
     if (st == HEDDLE_OK)
-        st = heddle_plan_first(&x, &s, "greedy", bound, &over, out);
+        st = heddle_plan_first_seq(&x, &s);
+    if (st == HEDDLE_ENOENT && !isinf(bound))
+        st = heddle_plan_no_plan(&x);
+    else if (st == HEDDLE_OK)
+        st = heddle_plan_place_seq(&x, &s, "greedy", bound, out);
     heddle_plan_search_fini(&x);
     return st;
 }

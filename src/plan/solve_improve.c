@@ -19,10 +19,13 @@
 
 #include "base/clock.h"
 
-#define NONE     HEDDLE_PLAN_NONE
-#define RATE     1.2e7 /* occurrences looked at in a second, all rounds together */
-#define CLIMB    400 /* steps of the bound */
-#define PATIENCE 400 /* rounds between two looks at addresses */
+#define NONE  HEDDLE_PLAN_NONE
+#define RATE  1.2e7 /* occurrences looked at in a second, all rounds together */
+#define CLIMB 400   /* steps of the bound */
+#define LOOKS 4     /* at addresses, during the search */
+#define SHARE 0.7   /* of the time, for the search */
+#define GAP   0.2   /* of the increase: below it another order is not tried */
+#define GAIN  0.7   /* of the increase: below it another order is taken */
 
 struct improve {
     struct heddle_plan_search x;
@@ -77,6 +80,46 @@ static void shift_one(struct improve *m)
     (void)!heddle_plan_seq_eval(s);
 }
 
+/* Moves a first computation of the trial within the window that its inputs and
+ * its readers leave. */
+static void reorder_one(struct improve *m)
+{
+    struct heddle_plan_seq *s = &m->trial;
+    const struct heddle_plan_graph *g = s->g;
+    const uint32_t p = heddle_rng_below32(&m->x.rng, s->n);
+    const struct heddle_plan_op *op = &g->ops[s->op[p]];
+    const uint32_t id = s->op[p];
+    uint32_t lo = 0, hi = p, to;
+
+    if (s->prev[p] != NONE)
+        return;
+    for (uint32_t i = 0; i < op->ninputs; i++) {
+        uint32_t q = g->values[g->inputs[op->first_input + i]].op;
+
+        if (q == NONE)
+            continue;
+        for (q = s->tail[q]; s->prev[q] != NONE; q = s->prev[q])
+            ;
+        if (q + 1 > lo)
+            lo = q + 1;
+    }
+    for (bool is_read = false; !is_read && hi + 1 < s->n;) {
+        const struct heddle_plan_op *o = &g->ops[s->op[hi + 1]];
+
+        is_read = s->op[hi + 1] == id;
+        for (uint32_t i = 0; i < o->ninputs; i++)
+            is_read |= g->values[g->inputs[o->first_input + i]].op == id;
+        hi += !is_read;
+    }
+    to = lo + heddle_rng_below32(&m->x.rng, hi - lo + 1);
+    if (to < p)
+        memmove(&s->op[to + 1], &s->op[to], (p - to) * sizeof(*s->op));
+    else
+        memmove(&s->op[p], &s->op[p + 1], (to - p) * sizeof(*s->op));
+    s->op[to] = id;
+    (void)!heddle_plan_seq_eval(s);
+}
+
 /* Removes some recomputations of the trial: neighbours, or any. */
 static void ruin(struct improve *m)
 {
@@ -99,39 +142,44 @@ static void ruin(struct improve *m)
     heddle_plan_seq_remove(&m->trial, m->mark);
 }
 
-static bool one_round(struct improve *m)
+static void one_round(struct improve *m)
 {
     struct heddle_plan_search *x = &m->x;
     const double slack = 0.02 * (m->best.time - m->base);
 
     heddle_plan_seq_copy(&m->trial, &m->cur);
     m->work += 8.0 * m->trial.n;
-    if (heddle_rng_below32(&x->rng, 8) == 0)
-        shift_one(m);
-    else
-        ruin(m);
+    switch (heddle_rng_below32(&x->rng, 8)) {
+    case 0: shift_one(m); break;
+    case 1:
+    case 2:
+        if (x->is_free) {
+            reorder_one(m);
+            break;
+        }
+        /* fall through */
+    default: ruin(m);
+    }
     x->noise = heddle_rng_below32(&x->rng, 2) == 0 ? 0.1 : 0.7;
     x->batch = m->trial.n > 3000 ? 8 : 1;
     x->max_time = m->cur.time * 1.5 + m->base;
     if (!heddle_plan_reduce(x, &m->trial))
-        return false;
+        return;
     x->noise = heddle_rng_below32(&x->rng, 2) == 0 ? 0 : 0.5;
     heddle_plan_prune(x, &m->trial);
     if (m->trial.time > m->cur.time && m->trial.time > m->best.time + slack)
-        return false;
+        return;
     heddle_plan_seq_copy(&m->cur, &m->trial);
     list_again(m);
-    if (m->cur.time < m->best.time) {
+    if (m->cur.time < m->best.time)
         heddle_plan_seq_copy(&m->best, &m->cur);
-        return true;
-    }
-    return false;
 }
 
 /* ---- addresses -------------------------------------------------------------- */
 
-/* Begins again from the best, within the present budget of the search. */
-static void restart(struct improve *m)
+/* Begins again from the best, within the present budget of the search; false:
+ * it found nothing. */
+static bool restart(struct improve *m)
 {
     struct heddle_plan_search *x = &m->x;
 
@@ -140,14 +188,12 @@ static void restart(struct improve *m)
     x->batch = 1;
     x->max_time = INFINITY;
     if (!heddle_plan_reduce(x, &m->cur) &&
-        heddle_plan_first_seq(x, &m->cur) != HEDDLE_OK) {
-        /* back to the budget of the plan at hand */
-        x->budget = (int64_t)m->plan->peak_bytes;
-        (void)!heddle_plan_first_seq(x, &m->cur);
-    }
+        heddle_plan_first_seq(x, &m->cur) != HEDDLE_OK)
+        return false;
     heddle_plan_prune(x, &m->cur);
     heddle_plan_seq_copy(&m->best, &m->cur);
     list_again(m);
+    return true;
 }
 
 /* Gives the best sequence addresses, if it is better than the plan. */
@@ -167,26 +213,51 @@ static heddle_status settle(struct improve *m, uint64_t deadline_ns)
         heddle_plan_destroy(m->plan);
         m->plan = p;
         m->is_stopped = !heddle_plan_job_report(x->job, p);
+        /* what the addresses leave is for the next ones */
+        x->budget += (int64_t)(budget - p->arena_bytes) * 3 / 4;
+        if (x->budget > (int64_t)budget)
+            x->budget = (int64_t)budget;
+        x->noise = 0;
+        heddle_plan_prune(x, &m->cur);
+        list_again(m);
+        if (m->cur.time < m->best.time)
+            heddle_plan_seq_copy(&m->best, &m->cur);
         return HEDDLE_OK;
     }
     if (st != HEDDLE_ENOENT || over <= budget)
         return st;
     x->budget -= (int64_t)((over - budget) / 2 + budget / 2000 + 1);
-    restart(m);
+    m->is_stopped |= !restart(m);
     return HEDDLE_OK;
 }
 
-static heddle_status improve(struct improve *m)
+/* How much of the search is over, 0 to 1. */
+static double progress(const struct improve *m)
 {
-    uint32_t idle = 0;
+    const double work = m->work / m->work_max;
+    const double time =
+        heddle_plan_job_seconds(&m->job) / (SHARE * m->job.opts.time_limit_s);
+
+    return work > time ? work : time;
+}
+
+static heddle_status improve(struct improve *m, uint64_t deadline_ns)
+{
+    int done = 0; /* looks at addresses */
     heddle_status st = HEDDLE_OK;
 
     list_again(m);
-    while (st == HEDDLE_OK && !m->is_stopped && m->nagain > 0 &&
-           m->work < m->work_max && !heddle_plan_job_is_late(&m->job)) {
-        idle = one_round(m) ? 0 : idle + 1;
-        if (idle == PATIENCE)
-            st = settle(m, 0);
+    while (st == HEDDLE_OK && !m->is_stopped && m->nagain > 0) {
+        const double now = progress(m);
+
+        if (now >= 1)
+            break;
+        if (now * (LOOKS + 1) >= done + 1) {
+            done++;
+            st = settle(m, deadline_ns);
+            continue;
+        }
+        one_round(m);
     }
     return st;
 }
@@ -205,22 +276,67 @@ static bool improve_init(struct improve *m)
            heddle_plan_seq_init(&m->best, m->x.g, m->x.room, mem);
 }
 
-/* The plan once more, with the bound that its time allows to look for. */
-static heddle_status sharpen(struct improve *m)
+/* A sequence in another order, when that could be much better: true, and it is
+ * the best. The bound of the given order does not hold for it. */
+static bool try_free(struct improve *m, bool has_given)
 {
-    heddle_status st =
-        heddle_plan_bound_dag(&m->job, m->plan->makespan, CLIMB, &m->bound);
+    struct heddle_plan_search *x = &m->x;
+    const double given = m->best.time;
+    double gain = GAIN;
 
-    if (st == HEDDLE_OK && m->bound > m->plan->lower_bound)
-        m->plan->lower_bound =
-            m->bound < m->plan->makespan ? m->bound : m->plan->makespan;
+    if (has_given && given - m->bound <= GAP * (given - m->base))
+        return false;
+    /* where the bound says little there is little to lose */
+    if (has_given && given - m->bound > 0.6 * (given - m->base))
+        gain = 0.97;
+    x->is_free = true;
+    if (heddle_plan_first_seq(x, &m->cur) == HEDDLE_OK &&
+        (!has_given || m->cur.time - m->base < gain * (given - m->base))) {
+        heddle_plan_seq_copy(&m->trial, &m->cur);
+        m->bound = m->base;
+        return true;
+    }
+    x->is_free = false;
+    return false;
+}
+
+static heddle_status first_plan(struct improve *m,
+                                const struct heddle_plan_job *job)
+{
+    struct heddle_plan_search *x = &m->x;
+    const double bound = m->bound;
+    const int64_t budget = x->budget;
+    heddle_status st = heddle_plan_first_seq(x, &m->cur);
+    const bool has_given = st == HEDDLE_OK;
+
+    if (st != HEDDLE_OK && st != HEDDLE_ENOENT)
+        return heddle_plan_fail(&job->opts.base, st,
+                                "no memory for the solver");
+    if (has_given)
+        heddle_plan_seq_copy(&m->best, &m->cur);
+    if (try_free(m, has_given)) {
+        st = heddle_plan_place_seq(x, &m->trial, "improve", m->bound, &m->plan);
+        if (st == HEDDLE_OK)
+            heddle_plan_seq_copy(&m->best, &m->trial);
+    } else if (!has_given) {
+        return heddle_plan_no_plan(x);
+    }
+    if (m->plan == NULL && has_given) {
+        x->is_free = false;
+        x->budget = budget;
+        m->bound = bound;
+        st = heddle_plan_place_seq(x, &m->best, "improve", bound, &m->plan);
+    }
+    if (st == HEDDLE_OK) {
+        heddle_plan_seq_copy(&m->cur, &m->best);
+        m->is_stopped = !heddle_plan_job_report(job, m->plan);
+    }
     return st;
 }
 
 static heddle_status run(struct improve *m, const struct heddle_plan_job *job)
 {
     struct heddle_plan_search *x = &m->x;
-    uint64_t over = 0;
     heddle_status st;
 
     for (uint32_t i = 0; i < job->g->nops; i++)
@@ -232,17 +348,19 @@ static heddle_status run(struct improve *m, const struct heddle_plan_job *job)
         return heddle_plan_fail(&job->opts.base, HEDDLE_ENOENT,
                                 "no plan exists: what must not be computed "
                                 "again needs more than the budget");
-    st = heddle_plan_first(x, &m->cur, "improve", m->bound, &over, &m->plan);
+    st = first_plan(m, job);
+    if (st == HEDDLE_OK && !x->is_free)
+        st =
+            heddle_plan_bound_dag(&m->job, m->plan->makespan, CLIMB, &m->bound);
     if (st != HEDDLE_OK)
         return st;
-    m->is_stopped = !heddle_plan_job_report(job, m->plan);
-    heddle_plan_seq_copy(&m->best, &m->cur);
     m->work_max = RATE * job->opts.time_limit_s;
-    st = improve(m);
-    for (int k = 0; k < 4 && st == HEDDLE_OK; k++)
+    st = improve(m, job->deadline_ns);
+    for (int k = 0; k < 4 && st == HEDDLE_OK && !m->is_stopped; k++)
         st = settle(m, job->deadline_ns);
-    if (st == HEDDLE_OK)
-        st = sharpen(m);
+    if (st == HEDDLE_OK && m->bound > m->plan->lower_bound)
+        m->plan->lower_bound =
+            m->bound < m->plan->makespan ? m->bound : m->plan->makespan;
     return st;
 }
 
@@ -259,7 +377,7 @@ static heddle_status improve_solve(const struct heddle_plan_job *job,
     heddle_status st;
 
     m.job.deadline_ns =
-        job->start_ns + (uint64_t)(0.7 * job->opts.time_limit_s * 1e9);
+        job->start_ns + (uint64_t)(SHARE * job->opts.time_limit_s * 1e9);
     st = heddle_plan_search_init(&m.x, &m.job);
     if (st != HEDDLE_OK)
         return st;
