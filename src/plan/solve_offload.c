@@ -33,6 +33,7 @@ struct joint {
     const struct heddle_plan_job *job;
     struct heddle_scratch mem;
     struct heddle_plan_draft raw, moved, good; /* good: of the last sequence */
+    double stop_s;
     uint64_t target;
     struct entry pool[POOL]; /* shortest first */
     uint32_t npool;
@@ -42,7 +43,7 @@ struct joint {
 /* The search ends before the time does: addresses need some, too. */
 static bool is_late(const struct joint *j)
 {
-    return heddle_plan_job_seconds(j->job) > 0.8 * j->job->opts.time_limit_s;
+    return heddle_plan_job_seconds(j->job) > j->stop_s;
 }
 
 static heddle_status no_memory(const struct joint *j)
@@ -109,34 +110,41 @@ static heddle_status solve_other(const struct heddle_plan_job *job,
     return s->solve(&sub, out);
 }
 
-/* The best plan that moves nothing. */
+static void keep_shorter(struct heddle_plan **best, struct heddle_plan *p)
+{
+    if (p != NULL && (*best == NULL || p->makespan < (*best)->makespan)) {
+        heddle_plan_destroy(*best);
+        *best = p;
+    } else {
+        heddle_plan_destroy(p);
+    }
+}
+
+/* The best plan that moves nothing, of several solvers. */
 static heddle_status solve_alone(const struct heddle_plan_job *job,
                                  struct heddle_plan **out)
 {
-    const struct heddle_plan_solver_ops *first = other_solver(job);
-    const struct heddle_plan_solver_ops *more =
-        heddle_plan_find_solver("improve");
-    struct heddle_plan *p = NULL;
-    heddle_status st = solve_other(job, first, job->m->budget, 0.5, out);
-    heddle_status one;
+    const struct heddle_plan_solver_ops *tried[] = {
+        heddle_plan_find_solver("greedy"), other_solver(job),
+        heddle_plan_find_solver("improve")};
+    static const double share[] = {0.1, 0.5, 0.3};
+    struct heddle_plan *best = NULL;
 
-    if ((st != HEDDLE_OK && st != HEDDLE_ENOENT) || more == first)
-        return st;
-    one = solve_other(job, more, job->m->budget, 0.3, &p);
-    if (one != HEDDLE_OK && one != HEDDLE_ENOENT && st == HEDDLE_OK) {
-        heddle_plan_destroy(*out);
-        *out = NULL;
-    }
-    if (one != HEDDLE_OK)
-        return one == HEDDLE_ENOENT ? st : one;
-    if (st != HEDDLE_OK || p->makespan < (*out)->makespan) {
-        struct heddle_plan *old = st == HEDDLE_OK ? *out : NULL;
+    for (int i = 0; i < 3; i++) {
+        struct heddle_plan *p = NULL;
+        heddle_status st;
 
-        *out = p;
-        p = old;
+        if (i == 2 && tried[2] == tried[1])
+            continue;
+        st = solve_other(job, tried[i], job->m->budget, share[i], &p);
+        if (st != HEDDLE_OK && st != HEDDLE_ENOENT) {
+            heddle_plan_destroy(best);
+            return st;
+        }
+        keep_shorter(&best, p);
     }
-    heddle_plan_destroy(p);
-    return HEDDLE_OK;
+    *out = best;
+    return best != NULL ? HEDDLE_OK : HEDDLE_ENOENT;
 }
 
 /* ---- sequences ----------------------------------------------------------------- */
@@ -468,32 +476,43 @@ static heddle_status shrink(struct joint *j)
     return HEDDLE_OK;
 }
 
-/* Joint plans, with less and less memory until the addresses fit. */
+/* Joint plans, with less and less memory as long as addresses do not fit and what
+ * is left is shorter than *out, which may be there already. */
 static heddle_status solve_joint(struct joint *j,
                                  const struct heddle_plan *other,
                                  struct heddle_plan **out)
 {
     const uint64_t budget = j->job->m->budget;
-    heddle_status st = HEDDLE_ENOENT;
 
     j->target = budget;
     HEDDLE_TRY(search(j, other));
-    for (uint64_t i = 1; i <= SHRINKS && st == HEDDLE_ENOENT; i++) {
-        for (uint32_t k = 0; k < j->npool && k < TRIES && st == HEDDLE_ENOENT;
-             k++) {
+    for (uint64_t i = 1; i <= SHRINKS; i++) {
+        bool has_more = false;
+
+        for (uint32_t k = 0; k < j->npool && k < TRIES; k++) {
+            struct heddle_plan *p = NULL;
+            heddle_status st;
+
+            if (*out != NULL && j->pool[k].end >= (*out)->makespan)
+                break;
             HEDDLE_TRY(time_it(j, &j->pool[k]));
-            st = finish(j, out);
+            st = finish(j, &p);
+            if (st != HEDDLE_OK && st != HEDDLE_ENOENT)
+                return st;
+            has_more |= st == HEDDLE_ENOENT;
+            keep_shorter(out, p);
         }
-        if (st != HEDDLE_ENOENT)
+        if (!has_more)
             break;
-        j->target = budget - budget / 100 * i;
+        j->target = budget - (budget / 40 > 0 ? budget / 40 * i
+                                              : (i < budget ? i : budget));
         HEDDLE_TRY(shrink(j));
     }
-    if (st == HEDDLE_ENOENT)
-        return heddle_plan_fail(&j->job->opts.base, st,
-                                "no plan was found within %s",
-                                heddle_plan_bytes_label(budget).text);
-    return st;
+    if (*out != NULL)
+        return HEDDLE_OK;
+    return heddle_plan_fail(&j->job->opts.base, HEDDLE_ENOENT,
+                            "no plan was found within %s",
+                            heddle_plan_bytes_label(budget).text);
 }
 
 /* Another solver's plan as ours: where data may move, its bound does not hold. */
@@ -507,6 +526,40 @@ static void adopt(const struct heddle_plan_job *job, struct heddle_plan *p)
     p->bound_note = "every operation once";
 }
 
+/* Moving alone: the given order. j->pool has it already, if it is any good. */
+static heddle_status solve_given_order(struct joint *j,
+                                       struct heddle_plan **best)
+{
+    const struct heddle_plan_job *job = j->job;
+    struct heddle_plan_opts o = job->opts.base;
+
+    o.why = NULL;
+    HEDDLE_TRY(reserve(j, &j->trial, job->g->nops));
+    for (uint32_t i = 0; i < job->g->nops; i++)
+        j->trial.seq[i] = i;
+    heddle_plan_draft_clear(&j->raw);
+    if (heddle_plan_draft_from_sequence(job->g, j->trial.seq, job->g->nops, &o,
+                                        &j->raw) != HEDDLE_OK)
+        return no_memory(j);
+    for (size_t i = 0; i < sizeof(prices) / sizeof(prices[0]); i++) {
+        const struct heddle_plan_move_opts mo = {.target = job->m->budget,
+                                                 .price = prices[i]};
+        struct heddle_plan *p = NULL;
+        heddle_status st;
+
+        heddle_plan_draft_clear(&j->good);
+        st = heddle_plan_move(job->g, job->m, j->raw.step, j->raw.n, &mo, &o,
+                              &j->good);
+        if (st == HEDDLE_OK)
+            st = finish(j, &p);
+        if (st == HEDDLE_ENOMEM)
+            return no_memory(j);
+        if (st == HEDDLE_OK)
+            keep_shorter(best, p);
+    }
+    return HEDDLE_OK;
+}
+
 static heddle_status solve_moving(const struct heddle_plan_job *job,
                                   const struct heddle_plan *other,
                                   struct heddle_plan **out)
@@ -518,7 +571,17 @@ static heddle_status solve_moving(const struct heddle_plan_job *job,
     heddle_plan_draft_init(&j.raw, job->opts.base.alloc);
     heddle_plan_draft_init(&j.moved, job->opts.base.alloc);
     heddle_plan_draft_init(&j.good, job->opts.base.alloc);
-    st = solve_joint(&j, other, out);
+    /* Whatever the others took, some time is for this. */
+    j.stop_s =
+        fmax(0.8 * job->opts.time_limit_s,
+             heddle_plan_job_seconds(job) + 0.3 * job->opts.time_limit_s);
+    st = solve_given_order(&j, out);
+    if (st == HEDDLE_OK)
+        st = solve_joint(&j, other, out);
+    if (st != HEDDLE_OK) {
+        heddle_plan_destroy(*out);
+        *out = NULL;
+    }
     heddle_plan_draft_fini(&j.raw);
     heddle_plan_draft_fini(&j.moved);
     heddle_plan_draft_fini(&j.good);
