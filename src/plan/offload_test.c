@@ -475,7 +475,7 @@ TEST(random_graphs_with_everything_in_them)
 {
     size_t n = 0, found = 0;
 
-    for (size_t i = 0; i < test_scale(500); i++) {
+    for (size_t i = 0; i < test_scale(150); i++) {
         struct heddle_rng r;
         struct why w;
         struct heddle_plan_graph *g;
