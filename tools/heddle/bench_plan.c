@@ -23,7 +23,9 @@ enum { MAX_FILES = 256, MAX_BUDGETS = 16, MAX_CASES = 4096 };
 
 struct plan_bench {
     struct cli *c;
-    const char *data, *solver, *only, *budgets, *time;
+    const char *data, *solver, *only, *budgets, *time, *link;
+    double rate;       /* bytes per unit of time; 0: no rows about moving */
+    uint64_t ndevices; /* 0: no rows about pipelines */
     double fraction[MAX_BUDGETS], limit_s;
     unsigned nbudgets;
     uint64_t seed;
@@ -179,6 +181,12 @@ static void note(struct plan_bench *b, double fraction,
         b->gap[b->ngaps++] = plan_gap(p);
 }
 
+/* --link and --pipeline ask for their rows instead of those of a solver. */
+static bool has_own_rows(const struct plan_bench *b)
+{
+    return b->rate > 0 || b->ndevices > 0;
+}
+
 static int run_instance(struct plan_bench *b, const char *solver,
                         const struct heddle_plan_graph *g)
 {
@@ -188,6 +196,14 @@ static int run_instance(struct plan_bench *b, const char *solver,
     if (b->only != NULL && strstr(g->name, b->only) == NULL)
         return 0;
     for (unsigned i = 0; i < b->nbudgets && rc == 0; i++) {
+        if (b->rate > 0)
+            rc =
+                plan_bench_moving(b->c, g, b->fraction[i], b->rate, b->limit_s);
+        if (rc == 0 && b->ndevices > 0)
+            rc = plan_bench_pipeline(b->c, g, b->fraction[i],
+                                     (uint32_t)b->ndevices);
+    }
+    for (unsigned i = 0; i < b->nbudgets && rc == 0 && !has_own_rows(b); i++) {
         struct plan_try t = {
             .m = {.budget = (uint64_t)(b->fraction[i] * full), .align = 1},
             .opts = {.solver = strcmp(solver, "best") == 0 ? NULL : solver,
@@ -245,7 +261,7 @@ static int run_solver(struct plan_bench *b, const char *solver)
             rc = run_instance(b, solver, g);
         heddle_plan_graph_destroy(g);
     }
-    if (rc == 0)
+    if (rc == 0 && !has_own_rows(b))
         rc = print_summary(b, solver);
     return rc == 0 && b->nbad > 0
                ? cli_fail(b->c, "the checker refuses %u plans", b->nbad)
@@ -316,6 +332,8 @@ static int plan_bench_run(struct cli *c, int argc, char **argv)
         {"--instance", CLI_STRING, &b.only, 0, 0},
         {"--budgets", CLI_STRING, &b.budgets, 0, 0},
         {"--time", CLI_STRING, &b.time, 0, 0},
+        {"--link", CLI_STRING, &b.link, 0, 0},
+        {"--pipeline", CLI_UINT, &b.ndevices, 1, 256},
         {"--seed", CLI_UINT, &b.seed, 0, UINT64_MAX - 1},
         {0}};
     int rc;
@@ -325,6 +343,12 @@ static int plan_bench_run(struct cli *c, int argc, char **argv)
                             .time = "2s",
                             .budgets = "0.9,0.8,0.7,0.6,0.5,0.4,0.3"};
     rc = cli_parse(c, "bench plan", argc, argv, opts, NULL);
+    if (rc == 0 && b.link != NULL &&
+        (!heddle_number_finite(b.link, &b.rate) || !(b.rate > 0)))
+        rc = cli_error(c,
+                       "--link '%s' is not a number of bytes per unit of "
+                       "time",
+                       b.link);
     if (rc == 0)
         rc = parse_budgets(&b);
     if (rc == 0)
@@ -345,7 +369,8 @@ const struct heddle_cmd heddle_bench_plan = {
     .help = "memory plans: increase, bound, gap and time",
     .usage =
         "heddle bench plan [--data DIR] [--solver S] [--budgets LIST]\n"
-        "    [--instance TEXT] [--time 2s] [--seed N]\n"
+        "    [--instance TEXT] [--time 2s] [--seed N] [--link R] [--pipeline "
+        "P]\n"
         "\n"
         "  --data      graph files (default: HEDDLE_SHARED/data/planner, or\n"
         "              generated graphs)\n"
@@ -353,6 +378,9 @@ const struct heddle_cmd heddle_bench_plan = {
         "  --budgets   fractions of the memory of the graph as it is\n"
         "              (default: 0.9,0.8,0.7,0.6,0.5,0.4,0.3)\n"
         "  --instance  only those with TEXT in their name\n"
-        "  --time      per plan, for solvers that improve\n",
+        "  --time      per plan, for solvers that improve\n"
+        "  --link      instead: what moving data removes, R bytes per unit of\n"
+        "              time (12000: 12 GB/s and microseconds)\n"
+        "  --pipeline  instead: every policy on P devices, for chains\n",
     .run = plan_bench_run,
 };

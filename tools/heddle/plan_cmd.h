@@ -73,6 +73,15 @@ int plan_pipeline(struct cli *c, const struct heddle_plan_graph *g,
                   const struct heddle_plan_machine *m, const char *policy,
                   uint64_t nmicro);
 
+/* --- rows of the benchmark (bench_plan_more.c) -------------------------------- */
+
+/* Moving data at `rate` bytes per unit of time, against computing again alone. */
+int plan_bench_moving(struct cli *c, const struct heddle_plan_graph *g,
+                      double fraction, double rate, double limit_s);
+/* Every policy; nothing for graphs that are not chains. */
+int plan_bench_pipeline(struct cli *c, const struct heddle_plan_graph *g,
+                        double fraction, uint32_t ndevices);
+
 /* --- verbs ------------------------------------------------------------------ */
 
 extern const struct heddle_cmd heddle_plan_verb_check, heddle_plan_verb_show;
