@@ -127,7 +127,7 @@ static heddle_status solve_alone(const struct heddle_plan_job *job,
     const struct heddle_plan_solver_ops *tried[] = {
         heddle_plan_find_solver("greedy"), other_solver(job),
         heddle_plan_find_solver("improve")};
-    static const double share[] = {0.1, 0.5, 0.3};
+    static const double share[] = {0.1, 0.3, 0.4};
     struct heddle_plan *best = NULL;
 
     for (int i = 0; i < 3; i++) {
@@ -136,7 +136,8 @@ static heddle_status solve_alone(const struct heddle_plan_job *job,
 
         if (i == 2 && tried[2] == tried[1])
             continue;
-        st = solve_other(job, tried[i], job->m->budget, share[i], &p);
+        st = solve_other(job, tried[i], job->m->budget,
+                         i == 1 && tried[2] == tried[1] ? 0.6 : share[i], &p);
         if (st != HEDDLE_OK && st != HEDDLE_ENOENT) {
             heddle_plan_destroy(best);
             return st;
@@ -258,17 +259,19 @@ static heddle_status try_given_order(struct joint *j)
     return pool_add(j, &j->trial);
 }
 
-static heddle_status try_budget(struct joint *j, uint64_t budget)
+static heddle_status try_budget(struct joint *j, uint64_t budget, bool is_near)
 {
     struct heddle_plan_job quiet = *j->job;
     const struct heddle_plan_solver_ops *solver[] = {
         heddle_plan_find_solver("greedy"),
-        quiet.g->chain != NULL ? other_solver(&quiet) : NULL};
+        is_near && quiet.g->chain != NULL ? other_solver(&quiet) : NULL,
+        is_near ? heddle_plan_find_solver("improve") : NULL};
+    static const double share[] = {0.03, 0.03, 0.06};
 
     quiet.opts.base.why = NULL;
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < 3; k++) {
         struct heddle_plan *p = NULL;
-        heddle_status st = solve_other(&quiet, solver[k], budget, 0.03, &p);
+        heddle_status st = solve_other(&quiet, solver[k], budget, share[k], &p);
 
         if (st == HEDDLE_OK)
             st = try_plan(j, p);
@@ -289,14 +292,15 @@ static heddle_status try_budgets(struct joint *j)
 
     for (uint32_t i = 0; i < job->g->nops; i++)
         base += job->g->ops[i].time;
-    HEDDLE_TRY(try_budget(j, budget));
+    HEDDLE_TRY(try_budget(j, budget, false));
     for (int k = 0; k < 10 && peak > budget; k++) {
         const double missing = (double)(peak - budget);
         const double more =
             k < 7 ? ldexp(rate * base, k - 6) : ldexp(missing, k - 10);
 
         if (more < missing && !is_late(j))
-            HEDDLE_TRY(try_budget(j, budget + (uint64_t)more));
+            HEDDLE_TRY(
+                try_budget(j, budget + (uint64_t)more, k == 1 || k == 3));
     }
     return HEDDLE_OK;
 }
@@ -455,8 +459,6 @@ static heddle_status finish(struct joint *j, struct heddle_plan **out)
     heddle_text_double(&t, bound);
     job.deadline_ns =
         heddle_clock_ns() + (uint64_t)(job.opts.time_limit_s / SLICES * 1e9);
-    if (job.deadline_ns > j->job->deadline_ns)
-        job.deadline_ns = j->job->deadline_ns;
     return heddle_plan_finish(&job, &j->good, &claim, NULL, out);
 }
 
@@ -574,7 +576,7 @@ static heddle_status solve_moving(const struct heddle_plan_job *job,
     /* Whatever the others took, some time is for this. */
     j.stop_s =
         fmax(0.8 * job->opts.time_limit_s,
-             heddle_plan_job_seconds(job) + 0.3 * job->opts.time_limit_s);
+             heddle_plan_job_seconds(job) + 0.5 * job->opts.time_limit_s);
     st = solve_given_order(&j, out);
     if (st == HEDDLE_OK)
         st = solve_joint(&j, other, out);
