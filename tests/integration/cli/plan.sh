@@ -178,7 +178,7 @@ fails 2 'not a number of bytes' bench plan --link fast
 mkdir chains && mv six.chain chains
 json 1 bench plan --data chains --budgets 0.6 --link 2 --time 100ms
 holds "r[0]['name'] == 'plan moving' and r[0]['checked'] and r[0]['removed'] >= 0"
-json 6 bench plan --data chains --budgets 1 --pipeline 2
+json 6 bench plan --data chains --budgets 4 --pipeline 2
 holds "all(p['checked'] and p['devices'] == 2 for p in r)"
 fails 2 'no solver' bench plan --solver nonsense
 
