@@ -24,7 +24,9 @@ enum { MAX_FILES = 256, MAX_BUDGETS = 16, MAX_CASES = 4096 };
 
 struct plan_bench {
     struct cli *c;
-    const char *data, *solver, *only, *budgets, *time;
+    const char *data, *solver, *only, *budgets, *time, *link;
+    double rate;       /* bytes per unit of time; 0: no rows about moving */
+    uint64_t ndevices; /* 0: no rows about pipelines */
     double fraction[MAX_BUDGETS], limit_s;
     unsigned nbudgets;
     uint64_t seed;
@@ -181,6 +183,12 @@ static void note(struct plan_bench *b, double fraction,
         b->gap[b->ngaps++] = plan_gap(p);
 }
 
+/* --link and --pipeline ask for their rows instead of those of a solver. */
+static bool has_own_rows(const struct plan_bench *b)
+{
+    return b->rate > 0 || b->ndevices > 0;
+}
+
 static int run_instance(struct plan_bench *b, const char *solver,
                         const struct heddle_plan_graph *g)
 {
@@ -190,6 +198,14 @@ static int run_instance(struct plan_bench *b, const char *solver,
     if (b->only != NULL && strstr(g->name, b->only) == NULL)
         return 0;
     for (unsigned i = 0; i < b->nbudgets && rc == 0; i++) {
+        if (b->rate > 0)
+            rc =
+                plan_bench_moving(b->c, g, b->fraction[i], b->rate, b->limit_s);
+        if (rc == 0 && b->ndevices > 0)
+            rc = plan_bench_pipeline(b->c, g, b->fraction[i],
+                                     (uint32_t)b->ndevices);
+    }
+    for (unsigned i = 0; i < b->nbudgets && rc == 0 && !has_own_rows(b); i++) {
         struct plan_try t = {
             .m = {.budget = (uint64_t)(b->fraction[i] * full), .align = 1},
             .opts = {.solver = strcmp(solver, "best") == 0 ? NULL : solver,
@@ -247,7 +263,7 @@ static int run_solver(struct plan_bench *b, const char *solver)
             rc = run_instance(b, solver, g);
         heddle_plan_graph_destroy(g);
     }
-    if (rc == 0)
+    if (rc == 0 && !has_own_rows(b))
         rc = print_summary(b, solver);
     return rc == 0 && b->nbad > 0
                ? cli_fail(b->c, "the checker refuses %u plans", b->nbad)
@@ -319,6 +335,8 @@ static int plan_bench_run(struct cli *c, int argc, char **argv)
         {"--budgets", CLI_STRING, &b.budgets, 0, 0},
         {"--time", CLI_STRING, &b.time, 0, 0},
         {"--chains", CLI_UINT, &b.chains, 1, 1000},
+        {"--link", CLI_STRING, &b.link, 0, 0},
+        {"--pipeline", CLI_UINT, &b.ndevices, 1, 256},
         {"--seed", CLI_UINT, &b.seed, 0, UINT64_MAX - 1},
         {0}};
     int rc;
@@ -330,6 +348,12 @@ static int plan_bench_run(struct cli *c, int argc, char **argv)
     rc = cli_parse(c, "bench plan", argc, argv, opts, NULL);
     if (rc == 0 && b.chains > 0)
         return bench_plan_chain(c, b.chains, b.seed);
+    if (rc == 0 && b.link != NULL &&
+        (!heddle_number_finite(b.link, &b.rate) || !(b.rate > 0)))
+        rc = cli_error(c,
+                       "--link '%s' is not a number of bytes per unit of "
+                       "time",
+                       b.link);
     if (rc == 0)
         rc = parse_budgets(&b);
     if (rc == 0)
@@ -350,7 +374,8 @@ const struct heddle_cmd heddle_bench_plan = {
     .help = "memory plans: increase, bound, gap and time",
     .usage =
         "heddle bench plan [--data DIR] [--solver S] [--budgets LIST]\n"
-        "    [--instance TEXT] [--time 2s] [--seed N]\n"
+        "    [--instance TEXT] [--time 2s] [--seed N] [--link R] [--pipeline "
+        "P]\n"
         "heddle bench plan --chains LAYERS [--seed N]\n"
         "\n"
         "  --data      graph files (default: HEDDLE_SHARED/data/planner, or\n"
@@ -362,6 +387,9 @@ const struct heddle_cmd heddle_bench_plan = {
         "  --time      per plan, for solvers that improve\n"
         "  --chains    how long the tables of chains of up to LAYERS layers "
         "take,\n"
-        "              500 slots; 1000 is all of them\n",
+        "              500 slots; 1000 is all of them\n"
+        "  --link      instead: what moving data removes, R bytes per unit of\n"
+        "              time (12000: 12 GB/s and microseconds)\n"
+        "  --pipeline  instead: every policy on P devices, for chains\n",
     .run = plan_bench_run,
 };

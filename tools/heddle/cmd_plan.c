@@ -20,8 +20,8 @@ static const struct heddle_cmd *const verb_table[] = {
 
 struct plan_run {
     struct cli *c;
-    const char *budget, *machine, *link, *solver, *time, *unit, *file;
-    uint64_t seed, slots;
+    const char *budget, *machine, *link, *solver, *time, *unit, *file, *policy;
+    uint64_t seed, slots, pipeline, micro;
     bool sweep, offload, no_progress;
     struct heddle_plan_graph *g;
     struct plan_try t;
@@ -229,6 +229,12 @@ static int run(struct plan_run *r)
         rc = read_budget(r);
     if (rc != 0)
         return rc;
+    if (r->pipeline > 0) {
+        r->t.m.ndevices = (uint32_t)r->pipeline;
+        if (r->link != NULL) /* here it joins the devices */
+            r->t.m.link_rate = r->t.m.host.out_rate;
+        return plan_pipeline(r->c, r->g, &r->t.m, r->policy, r->micro);
+    }
     r->t.opts.solver = r->solver;
     r->t.opts.seed = r->seed;
     r->t.opts.slots = (uint32_t)r->slots;
@@ -261,6 +267,9 @@ static int plan_graph(struct cli *c, int argc, char **argv)
         {"--slots", CLI_UINT, &r.slots, 1, 1000000},
         {"--time", CLI_STRING, &r.time, 0, 0},
         {"--seed", CLI_UINT, &r.seed, 0, UINT64_MAX},
+        {"--pipeline", CLI_UINT, &r.pipeline, 1, 256},
+        {"--micro", CLI_UINT, &r.micro, 1, 100000},
+        {"--policy", CLI_STRING, &r.policy, 0, 0},
         {"--sweep", CLI_FLAG, &r.sweep, 0, 0},
         {"--no-progress", CLI_FLAG, &r.no_progress, 0, 0},
         {"-o", CLI_STRING, &r.file, 0, 0},
@@ -273,6 +282,11 @@ static int plan_graph(struct cli *c, int argc, char **argv)
     if (rc == 0 && r.sweep && (r.file != NULL || r.budget != NULL))
         rc = cli_error(c, "--sweep tries many budgets: it goes with neither "
                           "--budget nor -o");
+    if (rc == 0 && r.pipeline == 0 && (r.micro > 0 || r.policy != NULL))
+        rc = cli_error(c, "--micro and --policy go with --pipeline");
+    if (rc == 0 && r.pipeline > 0 && (r.sweep || r.file != NULL || r.offload))
+        rc = cli_error(c, "--pipeline goes with none of --sweep, --offload "
+                          "and -o");
     if (rc == 0)
         rc = read_seconds(c, "--unit", r.unit, &unit_s);
     if (rc == 0)
@@ -318,6 +332,7 @@ const struct heddle_cmd heddle_cmd_plan = {
     .usage =
         "heddle plan GRAPH --budget SIZE|PERCENT [options]\n"
         "heddle plan GRAPH --sweep [options]\n"
+        "heddle plan CHAIN --pipeline P --budget SIZE|PERCENT [options]\n"
         "heddle plan check PLAN\n"
         "heddle plan show PLAN [--sweep] -o PAGE.html\n"
         "\n"
@@ -332,6 +347,10 @@ const struct heddle_cmd heddle_cmd_plan = {
         "  --slots    units of memory for chain solvers that count in units\n"
         "  --time     at most, for solvers that improve (default 2s)\n"
         "  --seed     of solvers that draw numbers (default 0)\n"
+        "  --pipeline stages on so many devices, the budget is that of each\n"
+        "  --micro    micro-batches of a step (default: 4 per device)\n"
+        "  --policy   best (default), gpipe, 1f1b, zb, periodic (1F1B*),\n"
+        "             pipedream, special (one device may have several stages)\n"
         "  -o         writes the plan to a file\n"
         "  --no-progress\n",
     .run = plan_run,

@@ -66,6 +66,22 @@ void plan_sweep(const struct heddle_plan_graph *g, const struct plan_try *t,
                 void (*tell)(void *user, const struct plan_point *p),
                 void *user);
 
+/* --- pipelines (plan_pipeline.c) --------------------------------------------- */
+
+/* Stages on m->ndevices devices, printed. Returns the exit status. */
+int plan_pipeline(struct cli *c, const struct heddle_plan_graph *g,
+                  const struct heddle_plan_machine *m, const char *policy,
+                  uint64_t nmicro);
+
+/* --- rows of the benchmark (bench_plan_more.c) -------------------------------- */
+
+/* Moving data at `rate` bytes per unit of time, against computing again alone. */
+int plan_bench_moving(struct cli *c, const struct heddle_plan_graph *g,
+                      double fraction, double rate, double limit_s);
+/* Every policy; nothing for graphs that are not chains. */
+int plan_bench_pipeline(struct cli *c, const struct heddle_plan_graph *g,
+                        double fraction, uint32_t ndevices);
+
 /* --- verbs ------------------------------------------------------------------ */
 
 extern const struct heddle_cmd heddle_plan_verb_check, heddle_plan_verb_show;

@@ -143,6 +143,28 @@ has 'keep  '
 ok plan check --help
 ok plan show --help
 
+# Pipelines of a chain, every policy; moving data on the way.
+printf '6\n4 4 4 4 4 4 4\n8 8 8 8 8 8\n1 1 1 1 1 1\n2 2 2 2 2 2\n' >six.chain
+for policy in best gpipe 1f1b zb periodic pipedream special; do
+    json 1 plan six.chain --pipeline 3 --micro 6 --policy $policy --budget 1KiB
+    holds "r[0]['feasible'] and r[0]['checked'] and len(r[0]['memory_bytes']) == 3"
+    holds "r[0]['period'] >= r[0]['period_bound'] == 6 and r[0]['bubble'] < 1"
+done
+json 1 plan six.chain --pipeline 3 --micro 6 --policy periodic --budget 1KiB
+holds "r[0]['period'] == 6 and [s['in_flight'] for s in r[0]['stages']] == [3, 2, 1]"
+json 1 plan six.chain --pipeline 3 --micro 6 --policy 1f1b --budget 1KiB
+holds "r[0]['makespan'] == (6 + 3 - 1) * 6 and r[0]['throughput'] > 0"
+ok plan six.chain --pipeline 2 --budget 1KiB
+has '^checked   yes'
+has '^   1  '
+fails 1 'no contiguous partition' plan six.chain --pipeline 3 --budget 9
+fails 1 'needs a chain' plan small.graph --pipeline 3 --budget 1KiB
+fails 2 'none of best' plan six.chain --pipeline 3 --policy fast --budget 1KiB
+fails 2 'go with --pipeline' plan six.chain --micro 3 --budget 1KiB
+fails 2 'goes with none of' plan six.chain --pipeline 2 --sweep
+json 1 plan six.chain --budget 60% --offload --link 2GB/s --unit 1ns --time 100ms
+holds "r[0]['feasible'] and r[0]['checked'] and r[0]['solver'] == 'offload'"
+
 # The benchmark: generated graphs, and files.
 json 0 bench plan --budgets 1.2 --solver keep --time 50ms --instance cnn
 holds "r[-1]['name'] == 'plan summary' and r[-1]['checked'] and r[-1]['refused'] == 0"
@@ -154,6 +176,12 @@ json 2 bench plan --chains 100
 fails 2 'chains' bench plan --chains 0
 fails 1 'no graph below' bench plan --data /nowhere
 fails 2 'not a list' bench plan --budgets a
+fails 2 'not a number of bytes' bench plan --link fast
+mkdir chains && mv six.chain chains
+json 1 bench plan --data chains --budgets 0.6 --link 2 --time 100ms
+holds "r[0]['name'] == 'plan moving' and r[0]['checked'] and r[0]['removed'] >= 0"
+json 6 bench plan --data chains --budgets 4 --pipeline 2
+holds "all(p['checked'] and p['devices'] == 2 for p in r)"
 fails 2 'no solver' bench plan --solver nonsense
 
 finish

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef HEDDLE_PLAN_DAG_H
+#define HEDDLE_PLAN_DAG_H
+
+/*
+ * Private to the solvers of general graphs: sequences of operations, in which an
+ * operation may occur several times, and what is done to them.
+ *
+ * An occurrence serves all readers up to the next occurrence of its operation,
+ * so every sequence in which first occurrences are in a topological order is a plan:
+ * whatever is inserted or removed, the only questions are memory and time. All
+ * functions here keep the order of first occurrences, which is the given one
+ * unless reorder.c made another.
+ */
+#include "base/rng.h"
+#include "plan/plan.h"
+
+/* A tree over positions: range add, range max. */
+struct heddle_plan_tree {
+    int64_t *max, *add;
+    uint32_t n;
+};
+
+/* A sequence; everything behind `n` is known after heddle_plan_seq_eval(). */
+struct heddle_plan_seq {
+    const struct heddle_plan_graph *g;
+    uint32_t *op;   /* [cap] */
+    uint32_t n;     /* occurrences */
+    uint32_t *prev; /* the occurrence of the same op before it; NONE */
+    uint32_t *next; /* and behind it */
+    uint32_t *base; /* [cap + 1] last[base[p] + i]: of output i of p */
+    uint32_t *last; /* position of its last reader; NONE; n: the end */
+    int64_t *mem;   /* [cap] bytes while it runs */
+    uint32_t *tail; /* [nops] the last occurrence of an op */
+    double time;    /* sum of all */
+    int64_t peak;
+    uint32_t peak_at;
+    struct heddle_plan_tree tree; /* over mem, after heddle_plan_seq_plant() */
+    int64_t *diff;                /* scratch */
+    uint32_t *none;               /* scratch: last reader of op NONE values */
+    uint32_t cap, vcap;
+};
+
+/* Room for `cap` occurrences; empty. */
+HEDDLE_MUST_USE bool heddle_plan_seq_init(struct heddle_plan_seq *s,
+                                          const struct heddle_plan_graph *g,
+                                          uint32_t cap,
+                                          struct heddle_scratch *mem);
+/* The number of occurrences worth room for. */
+uint32_t heddle_plan_seq_room(const struct heddle_plan_graph *g);
+/* Every op once, in the given order. */
+void heddle_plan_seq_start(struct heddle_plan_seq *s);
+void heddle_plan_seq_copy(struct heddle_plan_seq *to,
+                          const struct heddle_plan_seq *from);
+/* Fills what is behind n. O(n + inputs). False: too long for its room. */
+HEDDLE_MUST_USE bool heddle_plan_seq_eval(struct heddle_plan_seq *s);
+
+/* Makes the tree over mem. O(n). */
+void heddle_plan_seq_plant(struct heddle_plan_seq *s);
+/* Over positions lo .. hi - 1; O(log n). The max of none is INT64_MIN. */
+void heddle_plan_tree_add(struct heddle_plan_tree *t, uint32_t lo, uint32_t hi,
+                          int64_t bytes);
+int64_t heddle_plan_tree_max(const struct heddle_plan_tree *t, uint32_t lo,
+                             uint32_t hi);
+
+/* What a search needs; one for each call of a solver. */
+struct heddle_plan_search {
+    const struct heddle_plan_job *job;
+    const struct heddle_plan_graph *g;
+    struct heddle_scratch mem;
+    struct heddle_rng rng;
+    int64_t budget;  /* of the peak; may be less than the machine's */
+    double noise;    /* 0: the best move, 1: any */
+    uint32_t batch;  /* moves of one look at the sequence */
+    double max_time; /* no sequence may take longer */
+    bool is_free;    /* first computations may be in another order */
+    uint32_t
+        patience; /* evict.c: inputs of an operation that may go while others
+                          are computed */
+    struct heddle_plan_reduce *reduce; /* reduce.c */
+    uint32_t room;
+    uint32_t *pick, *pick2, *save; /* [room] scratch of one function */
+    double *key;                   /* [room] */
+};
+
+HEDDLE_MUST_USE heddle_status heddle_plan_search_init(
+    struct heddle_plan_search *x, const struct heddle_plan_job *job);
+void heddle_plan_search_fini(struct heddle_plan_search *x);
+
+/* reduce.c: inserts recomputations until the peak is within x->budget. True: it
+ * is, and s is evaluated. */
+bool heddle_plan_reduce(struct heddle_plan_search *x,
+                        struct heddle_plan_seq *s);
+HEDDLE_MUST_USE bool heddle_plan_reduce_init(struct heddle_plan_search *x);
+
+/* prune.c: removes what can be removed within x->budget, s evaluated before and
+ * after. With noise in a random order, otherwise what costs most first. */
+void heddle_plan_prune(struct heddle_plan_search *x, struct heddle_plan_seq *s);
+/* Removes the occurrences with mark != 0 (never a first one) and evaluates. */
+void heddle_plan_seq_remove(struct heddle_plan_seq *s, const uint8_t *mark);
+
+/* evict.c: runs the graph and drops what a rule says when memory is full. */
+enum heddle_plan_rule {
+    HEDDLE_PLAN_RULE_DTR, /* looks back: the published h_DTR_eq */
+    HEDDLE_PLAN_RULE_NEXT /* looks ahead: by the next use in the given order */
+};
+/* HEDDLE_OK: s has a sequence within x->budget, evaluated. HEDDLE_ENOENT: out of
+ * room, or longer than x->max_time. HEDDLE_ENOMEM. */
+HEDDLE_MUST_USE heddle_status heddle_plan_evict(struct heddle_plan_search *x,
+                                                enum heddle_plan_rule rule,
+                                                struct heddle_plan_seq *s);
+
+/* reorder.c: every op once, in an order with less over x->budget than the given
+ * one, if it finds one; evaluated. `work`: positions to look at. */
+HEDDLE_MUST_USE heddle_status heddle_plan_reorder(struct heddle_plan_search *x,
+                                                  struct heddle_plan_seq *s,
+                                                  double work);
+
+/* bound_dag.c: no plan that keeps the given order of first computations and moves
+ * nothing takes less. At least the sum of all times. `plan_time` is that of a
+ * plan, `work` the number of steps towards it; 0: the best cut. INFINITY: there is
+ * no such plan. */
+HEDDLE_MUST_USE heddle_status
+heddle_plan_bound_dag(const struct heddle_plan_job *job, double plan_time,
+                      uint32_t work, double *out);
+#define HEDDLE_PLAN_DAG_NOTE                                                   \
+    "for the given order of first computations, nothing moved"
+#define HEDDLE_PLAN_FREE_NOTE "every operation once, in any order"
+
+/* Makes a plan of a sequence, or says by how much its addresses are over; they
+ * are looked for until the deadline, or only a little (0). */
+HEDDLE_MUST_USE heddle_status heddle_plan_seq_finish(
+    struct heddle_plan_search *x, const struct heddle_plan_seq *s,
+    const char *solver, double bound, uint64_t deadline_ns, uint64_t *over_out,
+    struct heddle_plan **out);
+
+/* A first sequence within x->budget, in s: HEDDLE_OK, HEDDLE_ENOENT (none found),
+ * HEDDLE_ENOMEM. */
+HEDDLE_MUST_USE heddle_status
+heddle_plan_first_seq(struct heddle_plan_search *x, struct heddle_plan_seq *s);
+/* A plan of s, which is within x->budget, with addresses that fit: lowers
+ * x->budget and repairs s until they do. */
+HEDDLE_MUST_USE heddle_status heddle_plan_place_seq(
+    struct heddle_plan_search *x, struct heddle_plan_seq *s, const char *solver,
+    double bound, struct heddle_plan **out);
+/* Says that heddle_plan_first_seq() found nothing. */
+heddle_status heddle_plan_no_plan(const struct heddle_plan_search *x);
+
+#endif /* HEDDLE_PLAN_DAG_H */

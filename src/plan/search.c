@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* search: what the solvers of graphs share, and the plan of a sequence. */
+#include "plan/dag.h"
+
+#include <math.h>
+
+heddle_status heddle_plan_search_init(struct heddle_plan_search *x,
+                                      const struct heddle_plan_job *job)
+{
+    *x = (struct heddle_plan_search){
+        .job = job,
+        .g = job->g,
+        .mem = heddle_scratch_make(job->opts.base.alloc),
+        .budget =
+            (int64_t)(job->m->budget < INT64_MAX ? job->m->budget : INT64_MAX),
+        .batch = 1,
+        .max_time = INFINITY,
+        .room = heddle_plan_seq_room(job->g)};
+    heddle_rng_seed(&x->rng, job->opts.seed);
+    x->pick = heddle_scratch_get(&x->mem, x->room, sizeof(*x->pick));
+    x->pick2 = heddle_scratch_get(&x->mem, x->room, sizeof(*x->pick2));
+    x->save = heddle_scratch_get(&x->mem, x->room, sizeof(*x->save));
+    x->key = heddle_scratch_get(&x->mem, x->room, sizeof(*x->key));
+    if (x->pick == NULL || x->pick2 == NULL || x->save == NULL ||
+        x->key == NULL || !heddle_plan_reduce_init(x)) {
+        heddle_plan_search_fini(x);
+        return heddle_plan_fail(&job->opts.base, HEDDLE_ENOMEM,
+                                "no memory for the solver");
+    }
+    return HEDDLE_OK;
+}
+
+void heddle_plan_search_fini(struct heddle_plan_search *x)
+{
+    heddle_scratch_drop(&x->mem);
+}
+
+heddle_status heddle_plan_seq_finish(struct heddle_plan_search *x,
+                                     const struct heddle_plan_seq *s,
+                                     const char *solver, double bound,
+                                     uint64_t deadline_ns, uint64_t *over_out,
+                                     struct heddle_plan **out)
+{
+    struct heddle_plan_job job = *x->job;
+    const struct heddle_plan_claim claim = {
+        .solver = solver,
+        .lower_bound = bound,
+        .bound_note =
+            x->is_free ? HEDDLE_PLAN_FREE_NOTE : HEDDLE_PLAN_DAG_NOTE};
+    struct heddle_plan_draft d;
+    heddle_status st;
+
+    *over_out = 0;
+    job.deadline_ns = deadline_ns;
+    heddle_plan_draft_init(&d, job.opts.base.alloc);
+    st =
+        heddle_plan_draft_from_sequence(job.g, s->op, s->n, &job.opts.base, &d);
+    if (st == HEDDLE_OK)
+        st = heddle_plan_finish(&job, &d, &claim, over_out, out);
+    heddle_plan_draft_fini(&d);
+    return st;
+}
+
+/* ---- a first plan ---------------------------------------------------------- */
+
+#define LARGE       3000
+#define EVICT_TIMES 100 /* of the time without recomputation */
+#define REORDER     4e6 /* positions looked at for another order */
+
+static double sum_times(const struct heddle_plan_graph *g)
+{
+    double sum = 0;
+
+    for (uint32_t i = 0; i < g->nops; i++)
+        sum += g->ops[i].time;
+    return sum;
+}
+
+/* Runs that evict, first as the rule says, then with some noise. */
+static heddle_status evict_some(struct heddle_plan_search *x,
+                                struct heddle_plan_seq *s)
+{
+    const int tries = x->g->nops > LARGE ? 3 : 60;
+    const double noise = x->noise;
+    heddle_status st = HEDDLE_ENOENT;
+
+    x->max_time = EVICT_TIMES * sum_times(x->g);
+    for (int k = 0; k < tries && st == HEDDLE_ENOENT; k++) {
+        if (heddle_plan_job_is_late(x->job))
+            break;
+        x->patience = 2u << (k % 5);
+        x->noise = k < 5 ? 0 : 0.3 * (1 + k % 7);
+        st = heddle_plan_evict(x, HEDDLE_PLAN_RULE_NEXT, s);
+    }
+    x->noise = noise;
+    x->max_time = INFINITY;
+    return st;
+}
+
+heddle_status heddle_plan_first_seq(struct heddle_plan_search *x,
+                                    struct heddle_plan_seq *s)
+{
+    const uint32_t batch = x->batch;
+    bool is_done;
+    heddle_status st;
+
+    heddle_plan_seq_start(s);
+    if (x->is_free) {
+        st = heddle_plan_reorder(x, s, REORDER);
+        if (st != HEDDLE_OK)
+            return st;
+    } else if (!heddle_plan_seq_eval(s)) {
+        return HEDDLE_ENOMEM;
+    }
+    x->batch = x->g->nops > LARGE ? 64 : 4;
+    x->max_time = 4 * sum_times(x->g);
+    is_done = heddle_plan_reduce(x, s);
+    x->batch = batch;
+    x->max_time = INFINITY;
+    if (!is_done && x->is_free)
+        return HEDDLE_ENOENT;
+    if (!is_done) {
+        st = evict_some(x, s);
+        if (st != HEDDLE_OK)
+            return st;
+    }
+    heddle_plan_prune(x, s);
+    return HEDDLE_OK;
+}
+
+heddle_status heddle_plan_no_plan(const struct heddle_plan_search *x)
+{
+    return heddle_plan_fail(
+        &x->job->opts.base, HEDDLE_ENOENT,
+        "no plan found: the budget is %.3f times the least that one operation "
+        "needs",
+        (double)x->job->m->budget / (double)x->job->floor);
+}
+
+heddle_status heddle_plan_place_seq(struct heddle_plan_search *x,
+                                    struct heddle_plan_seq *s,
+                                    const char *solver, double bound,
+                                    struct heddle_plan **out)
+{
+    const struct heddle_plan_opts *o = &x->job->opts.base;
+    const uint64_t budget = x->job->m->budget;
+    uint64_t over = 0;
+    heddle_status st = HEDDLE_ENOENT;
+
+    for (int k = 0; k < 16; k++) {
+        st = heddle_plan_seq_finish(x, s, solver, bound, 0, &over, out);
+        if (st != HEDDLE_ENOENT || over <= budget)
+            return st;
+        x->budget -= (int64_t)((over - budget) * 3 / 4 + budget / 1000 + 1);
+        if (x->budget < (int64_t)x->job->floor)
+            break;
+        x->max_time = 4 * s->time;
+        x->batch = x->g->nops > LARGE ? 64 : 4;
+        if (heddle_plan_reduce(x, s)) {
+            heddle_plan_prune(x, s);
+            continue;
+        }
+        st = heddle_plan_first_seq(x, s);
+        if (st == HEDDLE_ENOMEM)
+            return heddle_plan_fail(o, st, "no memory for the solver");
+        if (st != HEDDLE_OK)
+            break;
+    }
+    return heddle_plan_fail(o, HEDDLE_ENOENT,
+                            "no plan found whose addresses fit; the last "
+                            "needs %s",
+                            heddle_plan_bytes_label(over).text);
+}

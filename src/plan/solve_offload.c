@@ -1,0 +1,627 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * offload: computes again, or moves to the host and back, whichever is cheaper.
+ *
+ * Purpose   any graph. Never worse than computing again alone, or moving alone.
+ * Method    plans of the best other solver for this budget and for larger ones are
+ *           sequences of operations; heddle_plan_move() makes each fit by moving
+ *           what is left over. A larger budget means fewer computations and more
+ *           bytes on the link: that is the trade-off. From the best, single
+ *           repetitions are taken out (their values are kept, and moved where
+ *           there is no room) as long as that pays. Everything is evaluated, and
+ *           the shortest plan wins, the other solver's own among them.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "plan/offload.h"
+
+static const double prices[] = {0, 0.25, 2};
+enum { POOL = 8, STARTS = 4, ROUNDS = 6, SHRINKS = 12, SLICES = 40, TRIES = 2 };
+
+/* A sequence of operations, and how long it takes with what is moved. */
+struct entry {
+    uint32_t *seq;
+    size_t n, cap;
+    double end;
+};
+
+struct joint {
+    const struct heddle_plan_job *job;
+    struct heddle_scratch mem;
+    struct heddle_plan_draft raw, moved, good; /* good: of the last sequence */
+    double stop_s;
+    uint64_t target;
+    struct entry pool[POOL]; /* shortest first */
+    uint32_t npool;
+    struct entry now, trial;
+};
+
+/* The search ends before the time does: addresses need some, too. */
+static bool is_late(const struct joint *j)
+{
+    return heddle_plan_job_seconds(j->job) > j->stop_s;
+}
+
+static heddle_status no_memory(const struct joint *j)
+{
+    return heddle_plan_fail(&j->job->opts.base, HEDDLE_ENOMEM,
+                            "no memory for the solver");
+}
+
+static bool can_move(const struct heddle_plan_job *job)
+{
+    return job->opts.moves &&
+           (job->m->host.out_rate > 0 || job->m->disk.out_rate > 0);
+}
+
+static int offload_rank(const struct heddle_plan_job *job)
+{
+    return can_move(job) ? 100 : 0;
+}
+
+/* ---- the other solvers ------------------------------------------------------- */
+
+static const struct heddle_plan_solver_ops *
+other_solver(const struct heddle_plan_job *job)
+{
+    const struct heddle_plan_solver_ops *best = NULL;
+    int most = 0;
+
+    for (size_t i = 0; heddle_plan_solver_table[i] != NULL; i++) {
+        const struct heddle_plan_solver_ops *s = heddle_plan_solver_table[i];
+
+        if (s->rank == offload_rank ||
+            (s->face.is_for_chains && job->g->chain == NULL))
+            continue;
+        if (s->rank(job) > most) {
+            most = s->rank(job);
+            best = s;
+        }
+    }
+    return best;
+}
+
+/* Computing again alone, for a budget, in a share of the time. */
+static heddle_status solve_other(const struct heddle_plan_job *job,
+                                 const struct heddle_plan_solver_ops *s,
+                                 uint64_t budget, double share,
+                                 struct heddle_plan **out)
+{
+    struct heddle_plan_machine m = *job->m;
+    struct heddle_plan_job sub = *job;
+
+    if (s == NULL)
+        return heddle_plan_fail(&job->opts.base, HEDDLE_ENOENT,
+                                "there is no other solver");
+    m.budget = budget;
+    sub.m = &m;
+    sub.opts.moves = 0;
+    sub.opts.solver = NULL;
+    sub.opts.progress = NULL;
+    sub.opts.time_limit_s *= share;
+    sub.start_ns = heddle_clock_ns();
+    sub.deadline_ns = sub.start_ns + (uint64_t)(sub.opts.time_limit_s * 1e9);
+    if (sub.deadline_ns > job->deadline_ns)
+        sub.deadline_ns = job->deadline_ns;
+    return s->solve(&sub, out);
+}
+
+static void keep_shorter(struct heddle_plan **best, struct heddle_plan *p)
+{
+    if (p != NULL && (*best == NULL || p->makespan < (*best)->makespan)) {
+        heddle_plan_destroy(*best);
+        *best = p;
+    } else {
+        heddle_plan_destroy(p);
+    }
+}
+
+/* The best plan that moves nothing, of several solvers. */
+static heddle_status solve_alone(const struct heddle_plan_job *job,
+                                 struct heddle_plan **out)
+{
+    const struct heddle_plan_solver_ops *tried[] = {
+        heddle_plan_find_solver("greedy"), other_solver(job),
+        heddle_plan_find_solver("improve")};
+    static const double share[] = {0.1, 0.3, 0.4};
+    struct heddle_plan *best = NULL;
+
+    for (int i = 0; i < 3; i++) {
+        struct heddle_plan *p = NULL;
+        heddle_status st;
+
+        if (i == 2 && tried[2] == tried[1])
+            continue;
+        st = solve_other(job, tried[i], job->m->budget,
+                         i == 1 && tried[2] == tried[1] ? 0.6 : share[i], &p);
+        if (st != HEDDLE_OK && st != HEDDLE_ENOENT) {
+            heddle_plan_destroy(best);
+            return st;
+        }
+        keep_shorter(&best, p);
+    }
+    *out = best;
+    return best != NULL ? HEDDLE_OK : HEDDLE_ENOENT;
+}
+
+/* ---- sequences ----------------------------------------------------------------- */
+
+static heddle_status reserve(struct joint *j, struct entry *e, size_t n)
+{
+    if (n <= e->cap)
+        return HEDDLE_OK;
+    e->seq = heddle_scratch_get(&j->mem, 2 * n, sizeof(*e->seq));
+    e->cap = e->seq != NULL ? 2 * n : 0;
+    return e->seq != NULL ? HEDDLE_OK : no_memory(j);
+}
+
+static heddle_status copy(struct joint *j, struct entry *to,
+                          const struct entry *from)
+{
+    HEDDLE_TRY(reserve(j, to, from->n));
+    memcpy(to->seq, from->seq, from->n * sizeof(*to->seq));
+    to->n = from->n;
+    to->end = from->end;
+    return HEDDLE_OK;
+}
+
+/* Moves what is left over, at several prices; e->end: the shortest, INFINITY: it
+ * cannot be done. Its steps are in j->good. */
+static heddle_status time_it(struct joint *j, struct entry *e)
+{
+    const struct heddle_plan_job *job = j->job;
+    struct heddle_plan_opts o = job->opts.base;
+    heddle_status st;
+
+    o.why = NULL; /* what fails here is not the end */
+    e->end = INFINITY;
+    heddle_plan_draft_clear(&j->raw);
+    st = heddle_plan_draft_from_sequence(job->g, e->seq, e->n, &o, &j->raw);
+    if (st == HEDDLE_EINVAL)
+        return HEDDLE_OK;
+    if (st != HEDDLE_OK)
+        return no_memory(j);
+    for (size_t i = 0; i < 2 * sizeof(prices) / sizeof(prices[0]); i++) {
+        const struct heddle_plan_move_opts mo = {
+            .target = j->target, .price = prices[i / 2], .is_late = i % 2 == 1};
+        struct heddle_plan_cost cost;
+
+        /* Copies that begin late matter where the stores are small. */
+        if (mo.is_late && job->m->host.bytes == 0 && job->m->disk.bytes == 0)
+            continue;
+        heddle_plan_draft_clear(&j->moved);
+        st = heddle_plan_move(job->g, job->m, j->raw.step, j->raw.n, &mo, &o,
+                              &j->moved);
+        if (st == HEDDLE_OK)
+            st = heddle_plan_eval(job->g, job->m, j->moved.step, j->moved.n, &o,
+                                  &cost);
+        if (st == HEDDLE_ENOMEM)
+            return no_memory(j);
+        if (st == HEDDLE_OK && cost.peak_bytes <= j->target &&
+            cost.makespan < e->end) {
+            const struct heddle_plan_draft d = j->good;
+
+            e->end = cost.makespan;
+            j->good = j->moved;
+            j->moved = d;
+        }
+    }
+    return HEDDLE_OK;
+}
+
+/* The pool keeps the shortest, each once. */
+static heddle_status pool_add(struct joint *j, const struct entry *e)
+{
+    uint32_t at = j->npool;
+    struct entry last;
+
+    if (!isfinite(e->end))
+        return HEDDLE_OK;
+    for (uint32_t i = 0; i < j->npool; i++)
+        if (j->pool[i].end == e->end && j->pool[i].n == e->n)
+            return HEDDLE_OK;
+    if (j->npool < POOL)
+        j->npool++;
+    else if (e->end < j->pool[--at].end)
+        ;
+    else
+        return HEDDLE_OK;
+    last = j->pool[at];
+    HEDDLE_TRY(copy(j, &last, e));
+    for (; at > 0 && e->end < j->pool[at - 1].end; at--)
+        j->pool[at] = j->pool[at - 1];
+    j->pool[at] = last;
+    return HEDDLE_OK;
+}
+
+static heddle_status try_plan(struct joint *j, const struct heddle_plan *p)
+{
+    HEDDLE_TRY(reserve(j, &j->trial, p->nsteps));
+    j->trial.n = 0;
+    for (uint32_t i = 0; i < p->nsteps; i++)
+        if (p->steps[i].kind == HEDDLE_PLAN_COMPUTE)
+            j->trial.seq[j->trial.n++] = p->steps[i].what;
+    HEDDLE_TRY(time_it(j, &j->trial));
+    return pool_add(j, &j->trial);
+}
+
+static heddle_status try_given_order(struct joint *j)
+{
+    HEDDLE_TRY(reserve(j, &j->trial, j->job->g->nops));
+    for (uint32_t i = 0; i < j->job->g->nops; i++)
+        j->trial.seq[i] = i;
+    j->trial.n = j->job->g->nops;
+    HEDDLE_TRY(time_it(j, &j->trial));
+    return pool_add(j, &j->trial);
+}
+
+static heddle_status try_budget(struct joint *j, uint64_t budget, bool is_near)
+{
+    struct heddle_plan_job quiet = *j->job;
+    const struct heddle_plan_solver_ops *solver[] = {
+        heddle_plan_find_solver("greedy"),
+        is_near && quiet.g->chain != NULL ? other_solver(&quiet) : NULL,
+        is_near ? heddle_plan_find_solver("improve") : NULL};
+    static const double share[] = {0.03, 0.03, 0.06};
+
+    quiet.opts.base.why = NULL;
+    for (int k = 0; k < 3; k++) {
+        struct heddle_plan *p = NULL;
+        heddle_status st = solve_other(&quiet, solver[k], budget, share[k], &p);
+
+        if (st == HEDDLE_OK)
+            st = try_plan(j, p);
+        heddle_plan_destroy(p);
+        if (st != HEDDLE_OK && st != HEDDLE_ENOENT)
+            return st == HEDDLE_ENOMEM ? no_memory(j) : st;
+    }
+    return HEDDLE_OK;
+}
+
+/* Larger budgets: by parts of what the link can move, and of what is missing. */
+static heddle_status try_budgets(struct joint *j)
+{
+    const struct heddle_plan_job *job = j->job;
+    const uint64_t peak = heddle_plan_peak(job->g), budget = job->m->budget;
+    const double rate = job->m->host.out_rate + job->m->disk.out_rate;
+    double base = 0;
+
+    for (uint32_t i = 0; i < job->g->nops; i++)
+        base += job->g->ops[i].time;
+    HEDDLE_TRY(try_budget(j, budget, false));
+    for (int k = 0; k < 10 && peak > budget; k++) {
+        const double missing = (double)(peak - budget);
+        const double more =
+            k < 7 ? ldexp(rate * base, k - 6) : ldexp(missing, k - 10);
+
+        if (more < missing && !is_late(j))
+            HEDDLE_TRY(
+                try_budget(j, budget + (uint64_t)more, k == 1 || k == 3));
+    }
+    return HEDDLE_OK;
+}
+
+/* ---- one repetition less or more ------------------------------------------------ */
+
+/* j->now without the occurrences from..to. */
+static heddle_status try_without(struct joint *j, size_t from, size_t to,
+                                 bool *is_better)
+{
+    const size_t n = j->now.n - (to - from + 1);
+
+    HEDDLE_TRY(reserve(j, &j->trial, n));
+    memcpy(j->trial.seq, j->now.seq, from * sizeof(*j->trial.seq));
+    memcpy(j->trial.seq + from, j->now.seq + to + 1,
+           (n - from) * sizeof(*j->trial.seq));
+    j->trial.n = n;
+    HEDDLE_TRY(time_it(j, &j->trial));
+    *is_better = j->trial.end < j->now.end;
+    return *is_better ? copy(j, &j->now, &j->trial) : HEDDLE_OK;
+}
+
+static heddle_status try_with(struct joint *j, size_t at, uint32_t op,
+                              bool *is_better)
+{
+    HEDDLE_TRY(reserve(j, &j->trial, j->now.n + 1));
+    memcpy(j->trial.seq, j->now.seq, at * sizeof(*j->trial.seq));
+    memcpy(j->trial.seq + at + 1, j->now.seq + at,
+           (j->now.n - at) * sizeof(*j->trial.seq));
+    j->trial.seq[at] = op;
+    j->trial.n = j->now.n + 1;
+    HEDDLE_TRY(time_it(j, &j->trial));
+    *is_better = j->trial.end < j->now.end;
+    return *is_better ? copy(j, &j->now, &j->trial) : HEDDLE_OK;
+}
+
+static bool is_repeat(const struct entry *e, size_t at)
+{
+    for (size_t i = 0; i < at; i++)
+        if (e->seq[i] == e->seq[at])
+            return true;
+    return false;
+}
+
+static heddle_status take_out(struct joint *j, bool *has_changed)
+{
+    bool was_repeat = false;
+
+    for (size_t i = 0; i < j->now.n; i++) {
+        const bool is_one = is_repeat(&j->now, i);
+        size_t to = i;
+        bool is_better = false;
+
+        if (is_late(j))
+            return HEDDLE_OK;
+        /* The whole run when it begins here, then this one. */
+        while (is_one && !was_repeat && to + 1 < j->now.n &&
+               is_repeat(&j->now, to + 1))
+            to++;
+        if (is_one && to > i)
+            HEDDLE_TRY(try_without(j, i, to, &is_better));
+        if (is_one && !is_better)
+            HEDDLE_TRY(try_without(j, i, i, &is_better));
+        *has_changed |= is_better;
+        was_repeat = is_one && !is_better;
+    }
+    return HEDDLE_OK;
+}
+
+/* Values that come back are computed again instead. j->good has the steps. */
+static heddle_status put_in(struct joint *j, bool *has_changed)
+{
+    const struct heddle_plan_graph *g = j->job->g;
+    struct entry *found = &(struct entry){.n = 0};
+    size_t at = 0;
+
+    HEDDLE_TRY(time_it(j, &j->now));
+    HEDDLE_TRY(reserve(j, found, 2 * (size_t)j->good.n + 1));
+    for (uint32_t i = 0; i < j->good.n; i++) {
+        const struct heddle_plan_step *s = &j->good.step[i];
+
+        at += s->kind == HEDDLE_PLAN_COMPUTE;
+        if (s->kind != HEDDLE_PLAN_PREFETCH ||
+            g->values[s->what].op == HEDDLE_PLAN_NONE)
+            continue;
+        found->seq[found->n++] = (uint32_t)at;
+        found->seq[found->n++] = s->what;
+    }
+    for (size_t i = found->n; i >= 2; i -= 2) {
+        const uint32_t v = found->seq[i - 1];
+        size_t use = found->seq[i - 2];
+        bool is_better = false;
+
+        if (is_late(j))
+            return HEDDLE_OK;
+        for (; use < j->now.n; use++) {
+            const struct heddle_plan_op *op = &g->ops[j->now.seq[use]];
+            uint32_t k = 0;
+
+            while (k < op->ninputs && g->inputs[op->first_input + k] != v)
+                k++;
+            if (k < op->ninputs)
+                break;
+        }
+        if (use < j->now.n)
+            HEDDLE_TRY(try_with(j, use, g->values[v].op, &is_better));
+        *has_changed |= is_better;
+    }
+    return HEDDLE_OK;
+}
+
+static heddle_status climb(struct joint *j, const struct entry *from)
+{
+    bool has_changed = true;
+
+    HEDDLE_TRY(copy(j, &j->now, from));
+    for (int i = 0; i < ROUNDS && has_changed; i++) {
+        has_changed = false;
+        HEDDLE_TRY(take_out(j, &has_changed));
+        HEDDLE_TRY(put_in(j, &has_changed));
+    }
+    return pool_add(j, &j->now);
+}
+
+/* ---- the plan ------------------------------------------------------------------- */
+
+static heddle_status search(struct joint *j, const struct heddle_plan *other)
+{
+    struct entry start[STARTS];
+    uint32_t n = 0;
+
+    HEDDLE_TRY(try_given_order(j));
+    if (other != NULL)
+        HEDDLE_TRY(try_plan(j, other));
+    HEDDLE_TRY(try_budgets(j));
+    memset(start, 0, sizeof(start));
+    for (; n < STARTS && n < j->npool; n++)
+        HEDDLE_TRY(copy(j, &start[n], &j->pool[n]));
+    for (uint32_t i = 0; i < n; i++)
+        HEDDLE_TRY(climb(j, &start[i]));
+    return HEDDLE_OK;
+}
+
+static heddle_status finish(struct joint *j, struct heddle_plan **out)
+{
+    struct heddle_plan_job job = *j->job;
+    char note[160];
+    struct heddle_text t;
+    struct heddle_plan_claim claim = {.solver = "offload", .bound_note = note};
+    double bound = 0;
+
+    if (heddle_plan_move_bound(j->job, &bound) != HEDDLE_OK)
+        return no_memory(j);
+    heddle_text_init(&t, note, sizeof(note));
+    heddle_text_str(&t, "every operation once; moving alone, in this order: ");
+    heddle_text_double(&t, bound);
+    job.deadline_ns =
+        heddle_clock_ns() + (uint64_t)(job.opts.time_limit_s / SLICES * 1e9);
+    return heddle_plan_finish(&job, &j->good, &claim, NULL, out);
+}
+
+/* The pool again for a smaller target. */
+static heddle_status shrink(struct joint *j)
+{
+    struct entry old[POOL];
+    const uint32_t n = j->npool;
+
+    memcpy(old, j->pool, sizeof(old));
+    memset(j->pool, 0, sizeof(j->pool));
+    j->npool = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        HEDDLE_TRY(time_it(j, &old[i]));
+        HEDDLE_TRY(pool_add(j, &old[i]));
+    }
+    return HEDDLE_OK;
+}
+
+/* Joint plans, with less and less memory as long as addresses do not fit and what
+ * is left is shorter than *out, which may be there already. */
+static heddle_status solve_joint(struct joint *j,
+                                 const struct heddle_plan *other,
+                                 struct heddle_plan **out)
+{
+    const uint64_t budget = j->job->m->budget;
+
+    j->target = budget;
+    HEDDLE_TRY(search(j, other));
+    for (uint64_t i = 1; i <= SHRINKS; i++) {
+        bool has_more = false;
+
+        for (uint32_t k = 0; k < j->npool && k < TRIES; k++) {
+            struct heddle_plan *p = NULL;
+            heddle_status st;
+
+            if (*out != NULL && j->pool[k].end >= (*out)->makespan)
+                break;
+            HEDDLE_TRY(time_it(j, &j->pool[k]));
+            st = finish(j, &p);
+            if (st != HEDDLE_OK && st != HEDDLE_ENOENT)
+                return st;
+            has_more |= st == HEDDLE_ENOENT;
+            keep_shorter(out, p);
+        }
+        if (!has_more)
+            break;
+        j->target = budget - (budget / 40 > 0 ? budget / 40 * i
+                                              : (i < budget ? i : budget));
+        HEDDLE_TRY(shrink(j));
+    }
+    if (*out != NULL)
+        return HEDDLE_OK;
+    return heddle_plan_fail(&j->job->opts.base, HEDDLE_ENOENT,
+                            "no plan was found within %s",
+                            heddle_plan_bytes_label(budget).text);
+}
+
+/* Another solver's plan as ours: where data may move, its bound does not hold. */
+static void adopt(const struct heddle_plan_job *job, struct heddle_plan *p)
+{
+    p->solver = "offload";
+    p->seconds = heddle_plan_job_seconds(job);
+    if (!can_move(job))
+        return;
+    p->lower_bound = p->baseline;
+    p->bound_note = "every operation once";
+}
+
+/* Moving alone: the given order. j->pool has it already, if it is any good. */
+static heddle_status solve_given_order(struct joint *j,
+                                       struct heddle_plan **best)
+{
+    const struct heddle_plan_job *job = j->job;
+    struct heddle_plan_opts o = job->opts.base;
+
+    o.why = NULL;
+    HEDDLE_TRY(reserve(j, &j->trial, job->g->nops));
+    for (uint32_t i = 0; i < job->g->nops; i++)
+        j->trial.seq[i] = i;
+    heddle_plan_draft_clear(&j->raw);
+    if (heddle_plan_draft_from_sequence(job->g, j->trial.seq, job->g->nops, &o,
+                                        &j->raw) != HEDDLE_OK)
+        return no_memory(j);
+    for (size_t i = 0; i < sizeof(prices) / sizeof(prices[0]); i++) {
+        const struct heddle_plan_move_opts mo = {.target = job->m->budget,
+                                                 .price = prices[i]};
+        struct heddle_plan *p = NULL;
+        heddle_status st;
+
+        heddle_plan_draft_clear(&j->good);
+        st = heddle_plan_move(job->g, job->m, j->raw.step, j->raw.n, &mo, &o,
+                              &j->good);
+        if (st == HEDDLE_OK)
+            st = finish(j, &p);
+        if (st == HEDDLE_ENOMEM)
+            return no_memory(j);
+        if (st == HEDDLE_OK)
+            keep_shorter(best, p);
+    }
+    return HEDDLE_OK;
+}
+
+static heddle_status solve_moving(const struct heddle_plan_job *job,
+                                  const struct heddle_plan *other,
+                                  struct heddle_plan **out)
+{
+    struct joint j = {.job = job,
+                      .mem = heddle_scratch_make(job->opts.base.alloc)};
+    heddle_status st;
+
+    heddle_plan_draft_init(&j.raw, job->opts.base.alloc);
+    heddle_plan_draft_init(&j.moved, job->opts.base.alloc);
+    heddle_plan_draft_init(&j.good, job->opts.base.alloc);
+    /* Whatever the others took, some time is for this. */
+    j.stop_s =
+        fmax(0.8 * job->opts.time_limit_s,
+             heddle_plan_job_seconds(job) + 0.5 * job->opts.time_limit_s);
+    st = solve_given_order(&j, out);
+    if (st == HEDDLE_OK)
+        st = solve_joint(&j, other, out);
+    if (st != HEDDLE_OK) {
+        heddle_plan_destroy(*out);
+        *out = NULL;
+    }
+    heddle_plan_draft_fini(&j.raw);
+    heddle_plan_draft_fini(&j.moved);
+    heddle_plan_draft_fini(&j.good);
+    heddle_scratch_drop(&j.mem);
+    return st;
+}
+
+static heddle_status offload_solve(const struct heddle_plan_job *job,
+                                   struct heddle_plan **out)
+{
+    struct heddle_plan *other = NULL, *joint = NULL;
+    heddle_status st, alone;
+
+    if (!can_move(job)) {
+        HEDDLE_TRY(solve_other(job, other_solver(job), job->m->budget, 1, out));
+        adopt(job, *out);
+        return HEDDLE_OK;
+    }
+    alone = solve_alone(job, &other);
+    if (alone != HEDDLE_OK && alone != HEDDLE_ENOENT)
+        return alone;
+    st = solve_moving(job, other, &joint);
+    if (other != NULL && (st == HEDDLE_OK || st == HEDDLE_ENOENT) &&
+        (joint == NULL || other->makespan <= joint->makespan)) {
+        adopt(job, other);
+        heddle_plan_destroy(joint);
+        *out = other;
+        return HEDDLE_OK;
+    }
+    heddle_plan_destroy(other);
+    if (st == HEDDLE_OK)
+        *out = joint;
+    return st;
+}
+
+const struct heddle_plan_solver_ops heddle_plan_solver_offload = {
+    .face = {.name = "offload",
+             .help = "moves data to the host or disk, or computes it again"},
+    .rank = offload_rank,
+    .solve = offload_solve,
+};

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * bench_plan_more: rows of `heddle bench plan` for moving data and for pipelines.
+ *
+ * Moving   how much of the time that computing again costs is removed when data may
+ *          also move, and how much any plan could remove. For the latter: what is
+ *          not on the device at time t was copied out before and comes back later,
+ *          so it is at most rate * T / 2 bytes. A plan of length T that moves data
+ *          is one that moves nothing and has that much more memory: it is not
+ *          shorter than the lower bound for that budget.
+ * Pipelines  every policy on a chain, each with the budget on each device.
+ */
+#include "bench.h"
+#include "heddle/pipeline.h"
+#include "plan_cmd.h"
+
+static struct plan_try try_one(const struct heddle_plan_graph *g,
+                               uint64_t budget, double rate, double limit_s,
+                               bool moves)
+{
+    struct plan_try t = {
+        .m = {.budget = budget, .align = 1, .host = {rate, rate, 0}},
+        .opts = {.solver = moves ? "offload" : NULL,
+                 .time_limit_s = limit_s,
+                 .moves = moves}};
+
+    plan_try_run(&t, g);
+    return t;
+}
+
+/* The shorter of two attempts that move nothing; the other one is closed. */
+static struct plan_try try_alone(const struct heddle_plan_graph *g,
+                                 uint64_t budget, double limit_s)
+{
+    struct plan_try a = try_one(g, budget, 0, limit_s, false);
+    struct plan_try b = {
+        .m = a.m, .opts = {.solver = "improve", .time_limit_s = limit_s}};
+
+    plan_try_run(&b, g);
+    if (a.plan == NULL ||
+        (b.plan != NULL && b.plan->makespan < a.plan->makespan)) {
+        plan_try_close(&a);
+        return b;
+    }
+    plan_try_close(&b);
+    return a;
+}
+
+/* The bound of the general solver: it holds whatever is kept. */
+static double bound_with(const struct heddle_plan_graph *g, uint64_t budget,
+                         double limit_s)
+{
+    struct plan_try t = {
+        .m = {.budget = budget, .align = 1},
+        .opts = {.solver = "improve", .time_limit_s = limit_s}};
+    double bound;
+
+    plan_try_run(&t, g);
+    bound = t.plan != NULL ? t.plan->lower_bound : 0;
+    plan_try_close(&t);
+    return bound;
+}
+
+static int print_moved(struct cli *c, const struct heddle_plan_graph *g,
+                       double fraction, double rate,
+                       const struct heddle_plan *alone,
+                       const struct plan_try *joint, double most)
+{
+    const struct heddle_plan *p = joint->plan;
+    const double lost = alone->makespan - alone->baseline;
+    const double removed =
+        lost > 0 ? (alone->makespan - p->makespan) / lost : 0;
+    struct heddle_json j;
+
+    if (!c->json) {
+        fprintf(c->out,
+                "%-48s %-10s %4.2f  %+8.3f %%  alone %+8.3f %%  removed %5.1f "
+                "%%  possible %5.1f %%  %7.3f s  %s\n",
+                g->name, "moving", fraction, 100 * plan_increase(p),
+                100 * plan_increase(alone), 100 * removed, 100 * most,
+                p->seconds, joint->is_checked ? "checked" : joint->why);
+        return 0;
+    }
+    heddle_json_init_file(&j, c->out);
+    heddle_json_object(&j);
+    heddle_json_key_str(&j, "name", "plan moving");
+    heddle_json_key_str(&j, "instance", g->name);
+    heddle_json_key_double(&j, "budget", fraction);
+    heddle_json_key_double(&j, "rate", rate);
+    heddle_json_key_double(&j, "alone_increase", plan_increase(alone));
+    heddle_json_key_double(&j, "removed", removed);
+    heddle_json_key_double(&j, "removed_bound", most);
+    plan_json(&j, joint);
+    return plan_json_end(c, &j);
+}
+
+int plan_bench_moving(struct cli *c, const struct heddle_plan_graph *g,
+                      double fraction, double rate, double limit_s)
+{
+    const uint64_t budget = (uint64_t)(fraction * (double)plan_full_bytes(g));
+    struct plan_try alone = try_alone(g, budget, limit_s);
+    struct plan_try joint = try_one(g, budget, rate, limit_s, true);
+    int rc = 0;
+
+    if (alone.plan != NULL && joint.plan != NULL) {
+        const double base = alone.plan->baseline;
+        const double lost = alone.plan->makespan - base;
+        const double host = rate * joint.plan->makespan / 2;
+        const double bound = bound_with(g, budget + (uint64_t)host, limit_s);
+
+        rc = print_moved(
+            c, g, fraction, rate, alone.plan, &joint,
+            lost > 0 && bound > 0 ? (alone.plan->makespan - bound) / lost : 0);
+        if (rc == 0 && !joint.is_checked)
+            rc = cli_fail(c, "the checker refuses a plan: %s", joint.why);
+    }
+    plan_try_close(&alone);
+    plan_try_close(&joint);
+    return rc;
+}
+
+/* --- pipelines ------------------------------------------------------------- */
+
+static int print_pipeline(struct cli *c, const struct heddle_plan_graph *g,
+                          double fraction, const struct heddle_pipeline *p,
+                          double seconds)
+{
+    struct heddle_json j;
+
+    if (!c->json) {
+        fprintf(c->out,
+                "%-48s %-10s %4.2f  %3u devices  period %10.6g  (bound "
+                "%10.6g)  makespan %10.6g  bubble %5.1f %%  %7.3f s  checked\n",
+                g->name, heddle_pipeline_get_policy(p->policy), fraction,
+                p->ndevices, p->period, p->period_bound, p->makespan,
+                100 * p->bubble, seconds);
+        return 0;
+    }
+    heddle_json_init_file(&j, c->out);
+    heddle_json_object(&j);
+    heddle_json_key_str(&j, "name", "plan pipeline");
+    heddle_json_key_str(&j, "instance", g->name);
+    heddle_json_key_double(&j, "budget", fraction);
+    heddle_json_key_str(&j, "policy", heddle_pipeline_get_policy(p->policy));
+    heddle_json_key_uint(&j, "devices", p->ndevices);
+    heddle_json_key_double(&j, "period", p->period);
+    heddle_json_key_double(&j, "period_bound", p->period_bound);
+    heddle_json_key_double(&j, "makespan", p->makespan);
+    heddle_json_key_double(&j, "bubble", p->bubble);
+    heddle_json_key_double(&j, "seconds", seconds);
+    heddle_json_key_bool(&j, "checked", true);
+    return plan_json_end(c, &j);
+}
+
+int plan_bench_pipeline(struct cli *c, const struct heddle_plan_graph *g,
+                        double fraction, uint32_t ndevices)
+{
+    const struct heddle_plan_machine m = {
+        .size = sizeof(m),
+        .budget = (uint64_t)(fraction * (double)plan_full_bytes(g)),
+        .ndevices = ndevices};
+    const struct heddle_pipeline_model model = {.size = sizeof(model),
+                                                .chain = g->chain};
+    int rc = 0;
+
+    for (uint32_t k = HEDDLE_PIPELINE_GPIPE;
+         rc == 0 && g->chain != NULL && heddle_pipeline_get_policy(k) != NULL;
+         k++) {
+        char why[PLAN_WHY] = "";
+        const struct heddle_pipeline_opts o = {
+            .size = sizeof(o),
+            .policy = k,
+            .base = {
+                .size = sizeof(o.base), .why = why, .why_bytes = sizeof(why)}};
+        const uint64_t start = heddle_clock_ns();
+        struct heddle_pipeline *p = NULL;
+
+        if (heddle_pipeline_solve(&model, &m, &o, &p) != HEDDLE_OK)
+            continue;
+        if (heddle_pipeline_check(&model, &m, p, &o.base) != HEDDLE_OK)
+            rc = cli_fail(c, "the checker refuses a pipeline: %s", why);
+        else
+            rc = print_pipeline(c, g, fraction, p,
+                                (double)(heddle_clock_ns() - start) * 1e-9);
+        heddle_pipeline_destroy(p);
+    }
+    return rc;
+}
