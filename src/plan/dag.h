@@ -127,6 +127,19 @@ heddle_plan_bound_dag(const struct heddle_plan_job *job, double plan_time,
     "for the given order of first computations, nothing moved"
 #define HEDDLE_PLAN_FREE_NOTE "every operation once, in any order"
 
+/* bound_memory.c: bytes that every plan needs which moves nothing, and the
+ * operation that needs them. At least heddle_plan_floor(). Stops when it is above
+ * `enough`, or after `work` operations. */
+HEDDLE_MUST_USE heddle_status
+heddle_plan_bound_memory(const struct heddle_plan_job *job, uint64_t enough,
+                         uint32_t work, uint64_t *out, uint32_t *op_out);
+
+/* The same search, forwards: each operation in turn is computed from its inputs
+ * of the last one and from nothing else, within x->budget. Long, for prune.
+ * HEDDLE_OK, HEDDLE_ENOENT, HEDDLE_ENOMEM. */
+HEDDLE_MUST_USE heddle_status heddle_plan_from_little(
+    struct heddle_plan_search *x, struct heddle_plan_seq *s);
+
 /* Makes a plan of a sequence, or says by how much its addresses are over; they
  * are looked for until the deadline, or only a little (0). */
 HEDDLE_MUST_USE heddle_status heddle_plan_seq_finish(

@@ -121,6 +121,8 @@ heddle_status heddle_plan_first_seq(struct heddle_plan_search *x,
         return HEDDLE_ENOENT;
     if (!is_done) {
         st = evict_some(x, s);
+        if (st == HEDDLE_ENOENT)
+            st = heddle_plan_from_little(x, s);
         if (st != HEDDLE_OK)
             return st;
     }
@@ -130,11 +132,28 @@ heddle_status heddle_plan_first_seq(struct heddle_plan_search *x,
 
 heddle_status heddle_plan_no_plan(const struct heddle_plan_search *x)
 {
-    return heddle_plan_fail(
-        &x->job->opts.base, HEDDLE_ENOENT,
-        "no plan found: the budget is %.3f times the least that one operation "
-        "needs",
-        (double)x->job->m->budget / (double)x->job->floor);
+    const struct heddle_plan_job *job = x->job;
+    const struct heddle_plan_opts *o = &job->opts.base;
+    uint64_t least = 0;
+    uint32_t op = HEDDLE_PLAN_NONE;
+    const heddle_status st = heddle_plan_bound_memory(
+        job, job->m->budget, job->g->nops, &least, &op);
+
+    if (st != HEDDLE_OK)
+        return heddle_plan_fail(o, st, "no memory for the solver");
+    if (least > job->m->budget)
+        return heddle_plan_fail(
+            o, HEDDLE_ENOENT,
+            "no plan exists that moves nothing: to compute operation %s from "
+            "what there is at the beginning needs %s in every order; the "
+            "budget is %s",
+            heddle_plan_op_label(job->g, op).text,
+            heddle_plan_bytes_label(least).text,
+            heddle_plan_bytes_label(job->m->budget).text);
+    return heddle_plan_fail(o, HEDDLE_ENOENT,
+                            "no plan found: the budget is %.3f times the "
+                            "least that is known to be needed",
+                            (double)job->m->budget / (double)least);
 }
 
 heddle_status heddle_plan_place_seq(struct heddle_plan_search *x,
