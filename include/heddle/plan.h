@@ -271,6 +271,14 @@ HEDDLE_API uint64_t heddle_plan_floor(const struct heddle_plan_graph *g,
  * its first use. */
 HEDDLE_API uint64_t heddle_plan_peak(const struct heddle_plan_graph *g);
 
+/* When each step begins and ends, by the rules above: arrays of p->nsteps. Those
+ * of a DISCARD and a FORGET are when they give back. HEDDLE_EINVAL: a step that
+ * cannot be done. */
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_plan_times(
+    const struct heddle_plan_graph *g, const struct heddle_plan_machine *m,
+    const struct heddle_plan *p, const struct heddle_plan_opts *opts,
+    double *begin_out, double *end_out);
+
 /* --- the checker ------------------------------------------------------------ */
 
 struct heddle_plan_report {

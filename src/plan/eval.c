@@ -27,6 +27,7 @@ struct eval {
     double *touched[3]; /* [nvalues] when the last copy to or from it ends */
     double compute_end, out_end[3], in_end[3], room, store_room[3];
     uint64_t live, store_bytes[3];
+    double begin, end; /* of the step at hand */
     struct heddle_plan_cost cost;
 };
 
@@ -116,7 +117,8 @@ static heddle_status compute(struct eval *e, const struct heddle_plan_step *s)
                    heddle_plan_op_label(e->g, s->what).text);
     HEDDLE_TRY(compute_begin(e, s, &begin));
     e->is_done[s->what] = true;
-    e->compute_end = begin + op->time;
+    e->begin = begin;
+    e->end = e->compute_end = begin + op->time;
     e->cost.compute += op->time;
     for (uint32_t i = 0; i < op->nvalues; i++) {
         const uint32_t v = op->first_value + i;
@@ -157,7 +159,8 @@ static heddle_status discard(struct eval *e, uint32_t v)
                    e->at, v);
     e->has[v] &= (uint8_t)~HERE;
     e->live -= e->g->values[v].bytes;
-    e->room = later(e->room, later(e->compute_end, e->copied[v]));
+    e->begin = e->end = later(e->compute_end, e->copied[v]);
+    e->room = later(e->room, e->end);
     return HEDDLE_OK;
 }
 
@@ -178,7 +181,8 @@ static heddle_status offload(struct eval *e, uint32_t v, unsigned l)
                                 e->at, l == 1 ? "host" : "disk", v);
     time = (double)bytes / e->store[l]->out_rate;
     begin = later(later(e->out_end[l], e->ready[v]), e->store_room[l]);
-    e->out_end[l] = begin + time;
+    e->begin = begin;
+    e->end = e->out_end[l] = begin + time;
     e->cost.link_busy += time;
     e->has[v] |= (uint8_t)(1u << l);
     e->stored[l][v] = e->touched[l][v] = e->out_end[l];
@@ -197,7 +201,8 @@ static heddle_status prefetch(struct eval *e, uint32_t v, unsigned l)
                    e->at, v);
     time = (double)e->g->values[v].bytes / e->store[l]->in_rate;
     begin = later(later(e->in_end[l], e->stored[l][v]), e->room);
-    e->in_end[l] = begin + time;
+    e->begin = begin;
+    e->end = e->in_end[l] = begin + time;
     e->cost.link_busy += time;
     e->has[v] |= HERE;
     e->ready[v] = e->copied[v] = e->in_end[l];
@@ -213,7 +218,8 @@ static heddle_status forget(struct eval *e, uint32_t v, unsigned l)
                    e->at, v);
     e->has[v] &= (uint8_t) ~(1u << l);
     e->store_bytes[l] -= e->g->values[v].bytes;
-    e->store_room[l] = later(e->store_room[l], e->touched[l][v]);
+    e->begin = e->end = e->touched[l][v];
+    e->store_room[l] = later(e->store_room[l], e->end);
     return HEDDLE_OK;
 }
 
@@ -262,6 +268,33 @@ static heddle_status check_end(struct eval *e)
     return HEDDLE_OK;
 }
 
+/* begin and end of each step go to the arrays, if there are any. */
+static heddle_status run(const struct heddle_plan_graph *g,
+                         const struct heddle_plan_machine *m,
+                         const struct heddle_plan_step *step, uint32_t nsteps,
+                         const struct heddle_plan_opts *o, double *begin,
+                         double *end, struct heddle_plan_cost *out)
+{
+    struct heddle_scratch mem =
+        heddle_scratch_make(o != NULL ? o->alloc : NULL);
+    struct eval e = {.g = g, .o = o, .store = {NULL, &m->host, &m->disk}};
+    heddle_status st = eval_init(&e, &mem);
+
+    for (e.at = 0; e.at < nsteps && st == HEDDLE_OK; e.at++) {
+        st = one_step(&e, &step[e.at]);
+        if (begin != NULL) {
+            begin[e.at] = e.begin;
+            end[e.at] = e.end;
+        }
+    }
+    if (st == HEDDLE_OK)
+        st = check_end(&e);
+    if (st == HEDDLE_OK)
+        *out = e.cost;
+    heddle_scratch_drop(&mem);
+    return st;
+}
+
 heddle_status heddle_plan_eval(const struct heddle_plan_graph *g,
                                const struct heddle_plan_machine *m,
                                const struct heddle_plan_step *step,
@@ -269,17 +302,21 @@ heddle_status heddle_plan_eval(const struct heddle_plan_graph *g,
                                const struct heddle_plan_opts *o,
                                struct heddle_plan_cost *out)
 {
-    struct heddle_scratch mem =
-        heddle_scratch_make(o != NULL ? o->alloc : NULL);
-    struct eval e = {.g = g, .o = o, .store = {NULL, &m->host, &m->disk}};
-    heddle_status st = eval_init(&e, &mem);
+    return run(g, m, step, nsteps, o, NULL, NULL, out);
+}
 
-    for (e.at = 0; e.at < nsteps && st == HEDDLE_OK; e.at++)
-        st = one_step(&e, &step[e.at]);
-    if (st == HEDDLE_OK)
-        st = check_end(&e);
-    if (st == HEDDLE_OK)
-        *out = e.cost;
-    heddle_scratch_drop(&mem);
-    return st;
+heddle_status heddle_plan_times(const struct heddle_plan_graph *g,
+                                const struct heddle_plan_machine *m,
+                                const struct heddle_plan *p,
+                                const struct heddle_plan_opts *opts,
+                                double *begin_out, double *end_out)
+{
+    const struct heddle_plan_opts o = heddle_plan_opts_get(opts);
+    struct heddle_plan_machine machine;
+    struct heddle_plan_cost cost;
+
+    if (g == NULL || p == NULL || begin_out == NULL || end_out == NULL)
+        return heddle_plan_fail(&o, HEDDLE_EINVAL, "there is no plan");
+    HEDDLE_TRY(heddle_plan_machine_get(m, &o, &machine));
+    return run(g, &machine, p->steps, p->nsteps, &o, begin_out, end_out, &cost);
 }

@@ -11,13 +11,15 @@
  * Results      values that nobody reads: the log does not say what the program
  *              did with them.
  * Limits       a handle and a view of it may not both be used: their bytes are
- *              the same, and a value has its own.
+ *              the same, and a value has its own. Times must tell the order: a
+ *              task that begins before one it depends on is refused.
  */
 #include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/map.h"
 #include "heddle/data.h"
 #include "plan/graph.h"
 
@@ -194,6 +196,31 @@ static const char *program(const struct heddle_log_view *v)
     return "run";
 }
 
+/* The order of beginnings must be one in which the tasks can run: with clocks as
+ * coarse as a task is short it may not be. */
+static heddle_status check_order(struct from_log *f, struct heddle_map *map)
+{
+    uint64_t op = 0;
+
+    for (size_t i = 0; i < f->v->ntasks; i++)
+        if (is_operation(f, i) &&
+            heddle_map_put(map, f->v->tasks[i].id, op++) != HEDDLE_OK)
+            return heddle_plan_fail(f->o, HEDDLE_ENOMEM,
+                                    "no memory for the graph");
+    for (size_t i = 0; i < f->v->ndeps; i++) {
+        uint64_t pred = 0, succ = 0;
+
+        if (heddle_map_get(map, f->v->deps[i].pred, &pred) &&
+            heddle_map_get(map, f->v->deps[i].succ, &succ) && pred > succ)
+            return BAD(f,
+                       "task %llu of the log begins before task %llu, on "
+                       "which it depends",
+                       (unsigned long long)f->v->deps[i].succ,
+                       (unsigned long long)f->v->deps[i].pred);
+    }
+    return HEDDLE_OK;
+}
+
 static heddle_status build(struct from_log *f, struct heddle_plan_graph **out)
 {
     struct heddle_plan_graph d;
@@ -226,13 +253,18 @@ heddle_status heddle_plan_graph_from_log(const heddle_log *log,
 {
     const struct heddle_plan_opts o = heddle_plan_opts_get(opts);
     struct from_log f = {.log = log, .o = &o};
+    struct heddle_map map;
     heddle_status st;
 
     if (log == NULL || out == NULL)
         return heddle_plan_fail(&o, HEDDLE_EINVAL, "there is no log");
     f.v = heddle_log_get_view(log);
     f.mem = heddle_scratch_make(o.alloc);
-    st = build(&f, out);
+    heddle_map_init(&map, o.alloc);
+    st = check_order(&f, &map);
+    heddle_map_fini(&map);
+    if (st == HEDDLE_OK)
+        st = build(&f, out);
     heddle_scratch_drop(&f.mem);
     return st;
 }

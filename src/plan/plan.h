@@ -175,8 +175,7 @@ struct heddle_plan_job {
     struct heddle_plan_solve_opts opts;  /* complete: time_limit_s > 0, and
                                             opts.base with alloc and why */
     struct heddle_plan_users users;
-    uint64_t
-        floor; /* heddle_plan_floor(g) <= m->budget, or !moves and AT_HOST */
+    uint64_t floor;                 /* heddle_plan_floor(g); <= m->budget */
     uint64_t start_ns, deadline_ns; /* heddle_clock_ns() */
 };
 

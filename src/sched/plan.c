@@ -42,7 +42,7 @@ enum {
 
 struct plan {
     struct heddle_place place;
-    struct heddle_plan plan; /* the one who plans has it */
+    struct heddle_window_plan plan; /* the one who plans has it */
     bool is_planning;
     bool is_due;      /* costs or classes changed */
     uint64_t planned; /* seq of the last task that was planned */
@@ -50,8 +50,9 @@ struct plan {
     uint64_t *seq;    /* [plan.captasks] of the tasks in the copy */
     uint32_t *aux;
     uint32_t capcopy;
-    struct heddle_win_sort *like[HEDDLE_PLAN_SORTS]; /* of the last plan */
-    uint32_t epoch;                                  /* plans so far */
+    struct heddle_win_sort
+        *like[HEDDLE_WINDOW_PLAN_SORTS]; /* of the last plan */
+    uint32_t epoch;                      /* plans so far */
     _Atomic uint32_t nends;
     _Atomic uint32_t hint;       /* a pop should look whether to plan */
     _Atomic uint32_t has_choice; /* some task could run elsewhere */
@@ -83,7 +84,7 @@ static void plan_fini(void *self)
     struct plan *p = self;
 
     plan_free_copy(p);
-    heddle_plan_fini(&p->plan);
+    heddle_window_plan_fini(&p->plan);
     heddle_place_fini(&p->place);
 }
 
@@ -93,7 +94,7 @@ static void plan_make_room(struct plan *p, uint32_t ntasks, uint32_t nedges)
 {
     const struct heddle_allocator *a = p->place.win.copy.alloc;
 
-    if (heddle_plan_reserve(&p->plan, ntasks, nedges) != HEDDLE_OK ||
+    if (heddle_window_plan_reserve(&p->plan, ntasks, nedges) != HEDDLE_OK ||
         p->capcopy >= p->plan.captasks)
         return;
     plan_free_copy(p);
@@ -167,7 +168,7 @@ static void plan_costs(const struct plan *p, const struct heddle_win_sort *s,
     const struct heddle_win *w = &p->place.win;
     bool any = false;
 
-    for (unsigned r = 0; r < HEDDLE_PLAN_TYPES; r++)
+    for (unsigned r = 0; r < HEDDLE_WINDOW_PLAN_TYPES; r++)
         ns[r] = INFINITY;
     for (unsigned c = 0; c < w->copy.ncls; c++) {
         const double x = heddle_win_sort_ns(w, s, c);
@@ -187,14 +188,14 @@ static void plan_costs(const struct plan *p, const struct heddle_win_sort *s,
  * where it can. */
 static unsigned plan_sort(struct plan *p, struct heddle_win_sort *s)
 {
-    struct heddle_plan *q = &p->plan;
-    double ns[HEDDLE_PLAN_TYPES], least = INFINITY;
+    struct heddle_window_plan *q = &p->plan;
+    double ns[HEDDLE_WINDOW_PLAN_TYPES], least = INFINITY;
     unsigned k = q->nsorts, best = 0;
 
     if (s->epoch == p->epoch)
         return s->index;
     plan_costs(p, s, ns);
-    for (unsigned i = 0; k == HEDDLE_PLAN_SORTS && i < q->nsorts; i++) {
+    for (unsigned i = 0; k == HEDDLE_WINDOW_PLAN_SORTS && i < q->nsorts; i++) {
         double d = 0;
 
         for (unsigned r = 0; r < q->ntypes; r++)
@@ -205,7 +206,7 @@ static unsigned plan_sort(struct plan *p, struct heddle_win_sort *s)
             best = i;
         }
     }
-    if (k < HEDDLE_PLAN_SORTS) {
+    if (k < HEDDLE_WINDOW_PLAN_SORTS) {
         memcpy(q->ns[k], ns, sizeof(ns));
         p->like[k] = s;
         q->nsorts++;
@@ -231,7 +232,7 @@ static void plan_copy_edge(struct plan *p, const struct heddle_win_rec *r,
 static void plan_copy_task(struct plan *p, struct heddle_win_rec *r,
                            uint32_t aux, double now, uint32_t *nedges)
 {
-    struct heddle_plan *q = &p->plan;
+    struct heddle_window_plan *q = &p->plan;
     const uint32_t i = q->ntasks++;
 
     r->index = i;
@@ -259,7 +260,7 @@ static void plan_workers(const struct plan *p, unsigned *nworkers)
 {
     const struct heddle_win *w = &p->place.win;
 
-    memset(nworkers, 0, HEDDLE_PLAN_TYPES * sizeof(*nworkers));
+    memset(nworkers, 0, HEDDLE_WINDOW_PLAN_TYPES * sizeof(*nworkers));
     for (unsigned c = 0; c < w->copy.ncls; c++)
         if ((w->lost >> c & 1) == 0)
             nworkers[w->copy.cls[c].type] += w->copy.cls[c].nworkers;
@@ -269,7 +270,7 @@ static void plan_workers(const struct plan *p, unsigned *nworkers)
 static void plan_copy(struct plan *p, double now)
 {
     struct heddle_win *w = &p->place.win;
-    struct heddle_plan *q = &p->plan;
+    struct heddle_window_plan *q = &p->plan;
     uint32_t nedges = 0;
 
     p->epoch++;
@@ -286,7 +287,7 @@ static void plan_copy(struct plan *p, double now)
 }
 
 /* Where every task has one type to run on there is nothing to plan. */
-static bool plan_has_choice(const struct heddle_plan *q)
+static bool plan_has_choice(const struct heddle_window_plan *q)
 {
     for (unsigned s = 0; s < q->nsorts; s++) {
         unsigned n = 0;
@@ -304,8 +305,8 @@ static bool plan_has_choice(const struct heddle_plan *q)
 static bool plan_is_wide(const struct plan *p)
 {
     const struct heddle_win *w = &p->place.win;
-    double area[HEDDLE_PLAN_TYPES] = {0}, ns[HEDDLE_PLAN_TYPES];
-    unsigned nworkers[HEDDLE_PLAN_TYPES];
+    double area[HEDDLE_WINDOW_PLAN_TYPES] = {0}, ns[HEDDLE_WINDOW_PLAN_TYPES];
+    unsigned nworkers[HEDDLE_WINDOW_PLAN_TYPES];
 
     plan_workers(p, nworkers);
     for (const struct heddle_win_sort *s = w->sorts; s != NULL; s = s->next) {
@@ -338,7 +339,7 @@ static void plan_flatten(struct plan *p, double now, bool is_flat)
 static void plan_apply(struct plan *p)
 {
     struct heddle_win *w = &p->place.win;
-    const struct heddle_plan *q = &p->plan;
+    const struct heddle_window_plan *q = &p->plan;
 
     w->top = 0;
     for (uint32_t i = 0; i < q->ntasks; i++) {
@@ -387,7 +388,7 @@ static void plan_now(struct plan *p, double now, unsigned trials, bool may_plan)
         return;
     }
     heddle_spin_unlock(&w->lock);
-    ok = heddle_plan_make(&p->plan, trials);
+    ok = heddle_window_plan_make(&p->plan, trials);
     heddle_spin_lock(&w->lock);
     p->credit -= (uint64_t)p->plan.ntrials * p->plan.ntasks;
     if (ok) {
@@ -427,7 +428,7 @@ static void plan_maybe(struct plan *p, double now, bool may_plan)
     uint64_t trials, most;
 
     if (p->is_planning || w->nlive < PLAN_LEAST || w->nlive > p->capcopy ||
-        !plan_is_old(p) || w->copy.ntypes > HEDDLE_PLAN_TYPES ||
+        !plan_is_old(p) || w->copy.ntypes > HEDDLE_WINDOW_PLAN_TYPES ||
         w->copy.ntypes < 2)
         return;
     trials = p->credit / w->nlive;
@@ -475,7 +476,7 @@ static struct heddle_sched_task *plan_pop(void *self, unsigned worker)
 /* Have costs become known, or changed by more than a quarter? */
 static bool plan_is_off(const struct plan *p)
 {
-    double ns[HEDDLE_PLAN_TYPES];
+    double ns[HEDDLE_WINDOW_PLAN_TYPES];
 
     for (unsigned k = 0; k < p->plan.nsorts; k++) {
         plan_costs(p, p->like[k], ns);

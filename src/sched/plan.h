@@ -19,12 +19,12 @@
 #include "heddle/status.h"
 
 enum {
-    HEDDLE_PLAN_TYPES = 8,
-    HEDDLE_PLAN_SORTS = 64,
+    HEDDLE_WINDOW_PLAN_TYPES = 8,
+    HEDDLE_WINDOW_PLAN_SORTS = 64,
 };
 
 /* All memory of a planner; grows, never shrinks. */
-struct heddle_plan {
+struct heddle_window_plan {
     const struct heddle_allocator *alloc;
     void *block; /* all arrays lie in it */
     size_t bytes;
@@ -32,9 +32,10 @@ struct heddle_plan {
 
     /* in: filled by the caller, tasks in an order that respects the edges */
     unsigned ntypes;
-    uint32_t nworkers[HEDDLE_PLAN_TYPES];
+    uint32_t nworkers[HEDDLE_WINDOW_PLAN_TYPES];
     unsigned nsorts;
-    double ns[HEDDLE_PLAN_SORTS][HEDDLE_PLAN_TYPES]; /* INFINITY: cannot */
+    double ns[HEDDLE_WINDOW_PLAN_SORTS]
+             [HEDDLE_WINDOW_PLAN_TYPES]; /* INFINITY: cannot */
     uint32_t ntasks;
     uint8_t *sort;      /* [ntasks] < nsorts */
     int8_t *fixed;      /* [ntasks] type; -1: free to choose */
@@ -52,20 +53,19 @@ struct heddle_plan {
     uint8_t *trial;
     uint32_t *succ_end, *succ, *wait, *order, *heap, *run;
     double *key, *head, *until;
-    uint32_t first[HEDDLE_PLAN_SORTS + 1]; /* ranges of `order` */
-    double share[HEDDLE_PLAN_SORTS][HEDDLE_PLAN_TYPES];
-    unsigned fast[HEDDLE_PLAN_SORTS];
+    uint32_t first[HEDDLE_WINDOW_PLAN_SORTS + 1]; /* ranges of `order` */
+    double share[HEDDLE_WINDOW_PLAN_SORTS][HEDDLE_WINDOW_PLAN_TYPES];
+    unsigned fast[HEDDLE_WINDOW_PLAN_SORTS];
 };
 
 /* Room for so many tasks and edges; what was in the arrays is lost.
  * HEDDLE_ENOMEM: as it was. */
-HEDDLE_MUST_USE heddle_status heddle_plan_reserve(struct heddle_plan *p,
-                                                  uint32_t ntasks,
-                                                  uint32_t nedges);
-void heddle_plan_fini(struct heddle_plan *p);
+HEDDLE_MUST_USE heddle_status heddle_window_plan_reserve(
+    struct heddle_window_plan *p, uint32_t ntasks, uint32_t nedges);
+void heddle_window_plan_fini(struct heddle_window_plan *p);
 
 /* Makes `type` and `rank` with at most `trials` list schedules (at least one).
  * False: some task can run nowhere. */
-bool heddle_plan_make(struct heddle_plan *p, unsigned trials);
+bool heddle_window_plan_make(struct heddle_window_plan *p, unsigned trials);
 
 #endif /* HEDDLE_SCHED_PLAN_H */

@@ -10,10 +10,11 @@
 #include "sched/win.h"
 #include "tests/test.h"
 
-static void plan_start(struct heddle_plan *p, unsigned ntasks, unsigned nedges)
+static void plan_start(struct heddle_window_plan *p, unsigned ntasks,
+                       unsigned nedges)
 {
     memset(p, 0, sizeof(*p));
-    CHECK_OK(heddle_plan_reserve(p, ntasks, nedges));
+    CHECK_OK(heddle_window_plan_reserve(p, ntasks, nedges));
     p->ntypes = 2;
     p->nworkers[0] = 4;
     p->nworkers[1] = 1;
@@ -33,39 +34,39 @@ static void plan_start(struct heddle_plan *p, unsigned ntasks, unsigned nedges)
 /* 4 slow workers do 4/10 of what the fast one does: of 140 tasks, 40. */
 TEST(independent_tasks_are_shared)
 {
-    struct heddle_plan p;
+    struct heddle_window_plan p;
     unsigned slow = 0;
 
     plan_start(&p, 140, 0);
-    CHECK(heddle_plan_make(&p, 20));
+    CHECK(heddle_window_plan_make(&p, 20));
     for (unsigned t = 0; t < 140; t++)
         slow += p.type[t] == 0;
     CHECK(slow >= 36 && slow <= 40);
     CHECK(p.length >= 100 && p.length <= 104);
-    heddle_plan_fini(&p);
+    heddle_window_plan_fini(&p);
 }
 
 TEST(a_chain_stays_on_the_fast_type)
 {
-    struct heddle_plan p;
+    struct heddle_window_plan p;
 
     plan_start(&p, 50, 49);
     for (unsigned t = 1; t < 50; t++) {
         p.pred[t - 1] = t - 1;
         p.pred_end[t + 1] = t;
     }
-    CHECK(heddle_plan_make(&p, 20));
+    CHECK(heddle_window_plan_make(&p, 20));
     for (unsigned t = 0; t < 50; t++) {
         CHECK_EQ(p.type[t], 1);
         CHECK(p.rank[t] == 50 - t);
     }
     CHECK(p.length == 50);
-    heddle_plan_fini(&p);
+    heddle_window_plan_fini(&p);
 }
 
 TEST(what_runs_and_what_cannot)
 {
-    struct heddle_plan p;
+    struct heddle_window_plan p;
 
     plan_start(&p, 3, 2);
     p.left[0] = 7; /* runs on the fast one, 7 to go */
@@ -73,16 +74,16 @@ TEST(what_runs_and_what_cannot)
     p.pred[0] = p.pred[1] = 0;
     p.pred_end[2] = 1;
     p.pred_end[3] = 2;
-    CHECK(heddle_plan_make(&p, 5));
+    CHECK(heddle_window_plan_make(&p, 5));
     CHECK(p.length == 9);
     p.ns[0][0] = p.ns[0][1] = INFINITY;
-    CHECK(!heddle_plan_make(&p, 5));
+    CHECK(!heddle_window_plan_make(&p, 5));
     p.ns[0][0] = 10; /* the fast type cannot: all on the slow one */
-    CHECK(heddle_plan_make(&p, 5));
+    CHECK(heddle_window_plan_make(&p, 5));
     CHECK_EQ(p.type[1], 0);
     CHECK_EQ(p.type[2], 0);
     CHECK(p.length == 17);
-    heddle_plan_fini(&p);
+    heddle_window_plan_fini(&p);
 }
 
 /* Three types, random graphs: feasible, no shorter than the bounds. */
@@ -94,7 +95,7 @@ TEST(random_graphs)
     for (unsigned round = 0; round < 200; round++) {
         const unsigned n = 1 + heddle_rng_below32(&rng, 150);
         double least = 0, path = 0, *head = calloc(n, sizeof(*head));
-        struct heddle_plan p;
+        struct heddle_window_plan p;
         unsigned e = 0;
 
         CHECK(head != NULL);
@@ -118,7 +119,7 @@ TEST(random_graphs)
         if (p.nworkers[2] == 0) /* nobody there: nothing may go there */
             for (unsigned k = 0; k < p.nsorts; k++)
                 p.ns[k][2] = INFINITY;
-        CHECK(heddle_plan_make(&p, 12));
+        CHECK(heddle_window_plan_make(&p, 12));
         for (unsigned t = 0; t < n; t++) {
             const double ns = p.ns[p.sort[t]][p.type[t]];
             double fast = INFINITY;
@@ -139,25 +140,25 @@ TEST(random_graphs)
         }
         CHECK(p.length >= path - 1e-9);
         CHECK(p.length >= least / (5 + p.nworkers[2]) - 1e-9);
-        heddle_plan_fini(&p);
+        heddle_window_plan_fini(&p);
         free(head);
     }
 }
 
 TEST(no_memory)
 {
-    struct heddle_plan p = {.ntypes = 0};
+    struct heddle_window_plan p = {.ntypes = 0};
     struct faulty f;
 
     faulty_init(&f, 1);
     p.alloc = &f.a;
-    CHECK_EQ(heddle_plan_reserve(&p, 10, 10), HEDDLE_ENOMEM);
-    CHECK_OK(heddle_plan_reserve(&p, 10, 10));
-    CHECK_OK(heddle_plan_reserve(&p, 5, 5)); /* it fits */
+    CHECK_EQ(heddle_window_plan_reserve(&p, 10, 10), HEDDLE_ENOMEM);
+    CHECK_OK(heddle_window_plan_reserve(&p, 10, 10));
+    CHECK_OK(heddle_window_plan_reserve(&p, 5, 5)); /* it fits */
     faulty_init(&f, 0);
     f.nlive = 1;
-    CHECK_OK(heddle_plan_reserve(&p, 20, 5));
-    heddle_plan_fini(&p);
+    CHECK_OK(heddle_window_plan_reserve(&p, 20, 5));
+    heddle_window_plan_fini(&p);
     CHECK_EQ(f.nlive, 0);
 }
 

@@ -31,7 +31,8 @@ static void *plan_carve(char *block, size_t *at, size_t n, size_t bytes)
 }
 
 /* Lays out the arrays; without a block it only counts the bytes. */
-static size_t plan_lay(struct heddle_plan *p, char *block, size_t n, size_t e)
+static size_t plan_lay(struct heddle_window_plan *p, char *block, size_t n,
+                       size_t e)
 {
     size_t at = 0;
 
@@ -55,10 +56,10 @@ static size_t plan_lay(struct heddle_plan *p, char *block, size_t n, size_t e)
     return at;
 }
 
-heddle_status heddle_plan_reserve(struct heddle_plan *p, uint32_t ntasks,
-                                  uint32_t nedges)
+heddle_status heddle_window_plan_reserve(struct heddle_window_plan *p,
+                                         uint32_t ntasks, uint32_t nedges)
 {
-    struct heddle_plan count;
+    struct heddle_window_plan count;
     size_t bytes;
     void *block;
 
@@ -70,7 +71,7 @@ heddle_status heddle_plan_reserve(struct heddle_plan *p, uint32_t ntasks,
     block = heddle_alloc_aligned(p->alloc, bytes, 64);
     if (block == NULL)
         return HEDDLE_ENOMEM;
-    heddle_plan_fini(p);
+    heddle_window_plan_fini(p);
     p->block = block;
     p->bytes = bytes;
     p->captasks = ntasks;
@@ -79,7 +80,7 @@ heddle_status heddle_plan_reserve(struct heddle_plan *p, uint32_t ntasks,
     return HEDDLE_OK;
 }
 
-void heddle_plan_fini(struct heddle_plan *p)
+void heddle_window_plan_fini(struct heddle_window_plan *p)
 {
     heddle_free(p->alloc, p->block, p->bytes);
     p->block = NULL;
@@ -89,7 +90,7 @@ void heddle_plan_fini(struct heddle_plan *p)
 
 /* --- graph -----------------------------------------------------------------*/
 
-static void plan_successors(struct heddle_plan *p)
+static void plan_successors(struct heddle_window_plan *p)
 {
     const uint32_t n = p->ntasks;
 
@@ -106,7 +107,7 @@ static void plan_successors(struct heddle_plan *p)
 }
 
 /* The type with the least time, per sort. */
-static void plan_fastest(struct heddle_plan *p)
+static void plan_fastest(struct heddle_window_plan *p)
 {
     for (unsigned k = 0; k < p->nsorts; k++) {
         p->fast[k] = 0;
@@ -117,7 +118,8 @@ static void plan_fastest(struct heddle_plan *p)
 }
 
 /* rank = time + longest way behind, with the types in `type`. */
-static void plan_ranks(struct heddle_plan *p, const uint8_t *type, double *rank)
+static void plan_ranks(struct heddle_window_plan *p, const uint8_t *type,
+                       double *rank)
 {
     for (uint32_t t = p->ntasks; t-- > 0;) {
         double tail = 0;
@@ -135,15 +137,16 @@ static void plan_ranks(struct heddle_plan *p, const uint8_t *type, double *rank)
 /* --- slack -----------------------------------------------------------------*/
 
 /* Most slack first: least head + rank; then the later one. */
-static bool plan_looser(const struct heddle_plan *p, uint32_t a, uint32_t b)
+static bool plan_looser(const struct heddle_window_plan *p, uint32_t a,
+                        uint32_t b)
 {
     if (p->key[a] != p->key[b])
         return p->key[a] < p->key[b];
     return a > b;
 }
 
-static void plan_sift(const struct heddle_plan *p, uint32_t *v, uint32_t n,
-                      uint32_t i)
+static void plan_sift(const struct heddle_window_plan *p, uint32_t *v,
+                      uint32_t n, uint32_t i)
 {
     const uint32_t x = v[i];
 
@@ -158,7 +161,7 @@ static void plan_sift(const struct heddle_plan *p, uint32_t *v, uint32_t n,
 }
 
 /* Heap sort: no memory, no worst case. */
-static void plan_sort_range(const struct heddle_plan *p, uint32_t *v,
+static void plan_sort_range(const struct heddle_window_plan *p, uint32_t *v,
                             uint32_t n)
 {
     for (uint32_t i = n / 2; i-- > 0;)
@@ -173,10 +176,10 @@ static void plan_sort_range(const struct heddle_plan *p, uint32_t *v,
 }
 
 /* Fills `order` and `first`: the free tasks of each sort, most slack first. */
-static void plan_slack(struct heddle_plan *p)
+static void plan_slack(struct heddle_window_plan *p)
 {
     const uint32_t n = p->ntasks;
-    uint32_t count[HEDDLE_PLAN_SORTS] = {0};
+    uint32_t count[HEDDLE_WINDOW_PLAN_SORTS] = {0};
 
     for (uint32_t t = 0; t < n; t++)
         p->trial[t] = (uint8_t)p->fast[p->sort[t]];
@@ -215,11 +218,11 @@ static void plan_slack(struct heddle_plan *p)
 
 /* Of two types, exactly: everything that can starts on type 1 and moves to type 0,
  * what loses least first, until both are done at the same time. */
-static void plan_area_two(struct heddle_plan *p, unsigned home,
-                          double share[][HEDDLE_PLAN_TYPES])
+static void plan_area_two(struct heddle_window_plan *p, unsigned home,
+                          double share[][HEDDLE_WINDOW_PLAN_TYPES])
 {
     double load[2] = {0, 0};
-    bool done[HEDDLE_PLAN_SORTS] = {false};
+    bool done[HEDDLE_WINDOW_PLAN_SORTS] = {false};
 
     for (unsigned k = 0; k < p->nsorts; k++) {
         const double n = p->first[k + 1] - p->first[k];
@@ -257,11 +260,12 @@ static void plan_area_two(struct heddle_plan *p, unsigned home,
 
 /* The best response to prices: each sort wholly on its cheapest type. Weights move
  * towards loaded types; the average of the responses is near the optimum. */
-static void plan_area(struct heddle_plan *p, unsigned home,
-                      double share[][HEDDLE_PLAN_TYPES])
+static void plan_area(struct heddle_window_plan *p, unsigned home,
+                      double share[][HEDDLE_WINDOW_PLAN_TYPES])
 {
     enum { ROUNDS = 200 };
-    double price[HEDDLE_PLAN_TYPES], load[HEDDLE_PLAN_TYPES], all = 0, step;
+    double price[HEDDLE_WINDOW_PLAN_TYPES], load[HEDDLE_WINDOW_PLAN_TYPES],
+        all = 0, step;
 
     memset(share, 0, sizeof(p->share));
     if (p->ntypes == 2 && p->nworkers[0] > 0 && p->nworkers[1] > 0) {
@@ -307,8 +311,8 @@ static void plan_area(struct heddle_plan *p, unsigned home,
 /* --- a trial ---------------------------------------------------------------*/
 
 /* The first share[k][r] tasks of each sort to the slow types, slowest first. */
-static void plan_allocate(struct heddle_plan *p,
-                          double share[][HEDDLE_PLAN_TYPES])
+static void plan_allocate(struct heddle_window_plan *p,
+                          double share[][HEDDLE_WINDOW_PLAN_TYPES])
 {
     for (uint32_t t = 0; t < p->ntasks; t++)
         p->trial[t] = p->fixed[t] >= 0 ? (uint8_t)p->fixed[t]
@@ -370,16 +374,16 @@ static inline uint32_t plan_heap_pop(uint32_t *h, uint32_t *n,
 }
 
 struct plan_sim {
-    uint32_t *heap[HEDDLE_PLAN_TYPES]; /* ready tasks by rank */
-    uint32_t nheap[HEDDLE_PLAN_TYPES];
-    int64_t nidle[HEDDLE_PLAN_TYPES];
+    uint32_t *heap[HEDDLE_WINDOW_PLAN_TYPES]; /* ready tasks by rank */
+    uint32_t nheap[HEDDLE_WINDOW_PLAN_TYPES];
+    int64_t nidle[HEDDLE_WINDOW_PLAN_TYPES];
     uint32_t nrun; /* in p->run, by -until */
 };
 
 /* What runs and what is ready at the beginning. */
-static void plan_begin(struct heddle_plan *p, struct plan_sim *s)
+static void plan_begin(struct heddle_window_plan *p, struct plan_sim *s)
 {
-    uint32_t count[HEDDLE_PLAN_TYPES] = {0}, at = 0;
+    uint32_t count[HEDDLE_WINDOW_PLAN_TYPES] = {0}, at = 0;
 
     memset(s, 0, sizeof(*s));
     for (uint32_t t = 0; t < p->ntasks; t++)
@@ -405,7 +409,7 @@ static void plan_begin(struct heddle_plan *p, struct plan_sim *s)
 
 /* The length of the list schedule of `trial`; it stops when it is not shorter than
  * `limit`. */
-static double plan_simulate(struct heddle_plan *p, double limit)
+static double plan_simulate(struct heddle_window_plan *p, double limit)
 {
     struct plan_sim s;
     double now = 0;
@@ -443,7 +447,8 @@ static double plan_simulate(struct heddle_plan *p, double limit)
 
 /* Tries shares; true: they are the best so far and are kept. A gain too small to
  * survive the run is none: what came first sends less away. */
-static bool plan_try(struct heddle_plan *p, double share[][HEDDLE_PLAN_TYPES])
+static bool plan_try(struct heddle_window_plan *p,
+                     double share[][HEDDLE_WINDOW_PLAN_TYPES])
 {
     double length;
 
@@ -462,7 +467,7 @@ static bool plan_try(struct heddle_plan *p, double share[][HEDDLE_PLAN_TYPES])
 
 /* The sort that lies on the longest paths most of all: sent away, it delays
  * everything. */
-static unsigned plan_critical(const struct heddle_plan *p)
+static unsigned plan_critical(const struct heddle_window_plan *p)
 {
     double most = -1;
     unsigned best = p->nsorts;
@@ -482,11 +487,11 @@ static unsigned plan_critical(const struct heddle_plan *p)
 }
 
 /* The solution of the area bound with the sort `home` at home, scaled. */
-static void plan_scale(struct heddle_plan *p, unsigned home,
+static void plan_scale(struct heddle_window_plan *p, unsigned home,
                        const double *scale, unsigned n, unsigned trials)
 {
-    double area[HEDDLE_PLAN_SORTS][HEDDLE_PLAN_TYPES];
-    double share[HEDDLE_PLAN_SORTS][HEDDLE_PLAN_TYPES];
+    double area[HEDDLE_WINDOW_PLAN_SORTS][HEDDLE_WINDOW_PLAN_TYPES];
+    double share[HEDDLE_WINDOW_PLAN_SORTS][HEDDLE_WINDOW_PLAN_TYPES];
 
     plan_area(p, home, area);
     for (unsigned i = 0; i < n && p->ntrials < trials; i++) {
@@ -499,9 +504,9 @@ static void plan_scale(struct heddle_plan *p, unsigned home,
 
 /* Sorts that the bound would send away may be those everything waits for: tries to
  * keep each of them at home, the rarest first. */
-static void plan_keep(struct heddle_plan *p, unsigned trials)
+static void plan_keep(struct heddle_window_plan *p, unsigned trials)
 {
-    double share[HEDDLE_PLAN_SORTS][HEDDLE_PLAN_TYPES];
+    double share[HEDDLE_WINDOW_PLAN_SORTS][HEDDLE_WINDOW_PLAN_TYPES];
     uint32_t done = 0;
 
     for (;;) {
@@ -531,10 +536,10 @@ static void plan_keep(struct heddle_plan *p, unsigned trials)
 
 /* One share up or down by a part of what its type can do in the whole time; as
  * long as that helps, again and twice as far. */
-static bool plan_move(struct heddle_plan *p, unsigned k, unsigned r,
+static bool plan_move(struct heddle_window_plan *p, unsigned k, unsigned r,
                       double part, unsigned trials)
 {
-    double share[HEDDLE_PLAN_SORTS][HEDDLE_PLAN_TYPES];
+    double share[HEDDLE_WINDOW_PLAN_SORTS][HEDDLE_WINDOW_PLAN_TYPES];
     const double n = p->first[k + 1] - p->first[k];
     bool any = false;
 
@@ -556,7 +561,7 @@ static bool plan_move(struct heddle_plan *p, unsigned k, unsigned r,
     }
 }
 
-static void plan_refine(struct heddle_plan *p, unsigned trials)
+static void plan_refine(struct heddle_window_plan *p, unsigned trials)
 {
     double part = 0.12;
     bool any = true;
@@ -574,7 +579,7 @@ static void plan_refine(struct heddle_plan *p, unsigned trials)
     }
 }
 
-bool heddle_plan_make(struct heddle_plan *p, unsigned trials)
+bool heddle_window_plan_make(struct heddle_window_plan *p, unsigned trials)
 {
     static const double with[] = {0, 0.9, 0.7, 0.45}, without[] = {0.9, 0.5};
     unsigned critical;

@@ -44,6 +44,14 @@ void progress_tick(void *user, uint64_t done)
     }
 }
 
+void progress_line(struct progress *p, const char *text)
+{
+    if (!p->is_on || !p->is_terminal)
+        return;
+    fprintf(p->out, "\r  %-70s", text);
+    fflush(p->out);
+}
+
 void progress_end(struct progress *p)
 {
     if (p->is_on && p->is_terminal)

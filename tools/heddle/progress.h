@@ -21,6 +21,8 @@ void progress_begin(struct progress *p, const struct cli *c, bool is_wanted,
                     uint64_t total);
 /* `user` is the progress: demo_tick_fn. */
 void progress_tick(void *user, uint64_t done);
+/* A line that takes the place of the one before; only on a terminal. */
+void progress_line(struct progress *p, const char *text);
 void progress_end(struct progress *p);
 
 #endif /* HEDDLE_TOOLS_PROGRESS_H */
