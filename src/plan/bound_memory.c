@@ -17,7 +17,7 @@
 #include <string.h>
 
 #define NONE    HEDDLE_PLAN_NONE
-#define NSTATE  60000 /* sets of one search */
+#define NSTATE  16384 /* sets of one search, at most */
 #define NVALUES 96    /* values of one set; the search ends at a larger one */
 #define STEPS   2000  /* of one search */
 #define TRIES   3000  /* the same, for a plan */
@@ -27,6 +27,7 @@ struct state {
     uint64_t far; /* how far from the end: sum of the numbers of operations */
     uint32_t first, n; /* in pool */
     uint32_t then, op; /* running op from here leads there; NONE: the end */
+    uint32_t slot;     /* in table */
 };
 
 struct memory {
@@ -34,7 +35,7 @@ struct memory {
     const struct heddle_plan_graph *g;
     uint64_t base; /* what stays from the beginning to the end */
     struct state *state;
-    uint32_t nstate;
+    uint32_t nstate, cap;
     uint32_t *pool, npool, pool_cap;
     uint32_t *heap, nheap;
     uint32_t *table, table_mask; /* of states; NONE: free */
@@ -46,13 +47,18 @@ struct memory {
 
 static bool memory_init(struct memory *m, struct heddle_scratch *mem)
 {
-    m->pool_cap = 16 * NSTATE;
-    m->table_mask = 4 * 65536 - 1;
-    m->state = heddle_scratch_get(mem, NSTATE, sizeof(*m->state));
+    m->cap = m->g->nops < NSTATE / 256 ? 256 * m->g->nops : NSTATE;
+    m->pool_cap = 16 * m->cap;
+    m->table_mask = 4;
+    while (m->table_mask < 4 * m->cap)
+        m->table_mask *= 2;
+    m->state = heddle_scratch_get(mem, m->cap, sizeof(*m->state));
     m->pool = heddle_scratch_get(mem, m->pool_cap, sizeof(*m->pool));
-    m->heap = heddle_scratch_get(mem, NSTATE, sizeof(*m->heap));
-    m->table =
-        heddle_scratch_get(mem, (size_t)m->table_mask + 1, sizeof(*m->table));
+    m->heap = heddle_scratch_get(mem, m->cap, sizeof(*m->heap));
+    m->table = heddle_scratch_get(mem, m->table_mask, sizeof(*m->table));
+    if (m->table != NULL)
+        memset(m->table, 0xff, m->table_mask * sizeof(*m->table));
+    m->table_mask--;
     return m->state != NULL && m->pool != NULL && m->heap != NULL &&
            m->table != NULL;
 }
@@ -168,7 +174,7 @@ static bool add(struct memory *m, uint64_t peak)
             memcmp(&m->pool[s->first], m->set, m->nset * sizeof(*m->set)) == 0)
             return true;
     }
-    if (m->nstate == NSTATE || m->npool + m->nset > m->pool_cap)
+    if (m->nstate == m->cap || m->npool + m->nset > m->pool_cap)
         return false;
     m->table[slot] = m->nstate;
     m->state[m->nstate] = (struct state){.peak = peak,
@@ -177,7 +183,8 @@ static bool add(struct memory *m, uint64_t peak)
                                          .first = m->npool,
                                          .n = m->nset,
                                          .then = m->then,
-                                         .op = m->op};
+                                         .op = m->op,
+                                         .slot = slot};
     memcpy(&m->pool[m->npool], m->set, m->nset * sizeof(*m->set));
     m->npool += m->nset;
     push(m, m->nstate++);
@@ -243,8 +250,9 @@ static uint64_t search(struct memory *m, uint64_t known, uint64_t enough,
     uint64_t peak = known;
 
     *end_out = NONE;
+    for (uint32_t i = 0; i < m->nstate; i++)
+        m->table[m->state[i].slot] = NONE;
     m->nstate = m->npool = m->nheap = 0;
-    memset(m->table, 0xff, ((size_t)m->table_mask + 1) * sizeof(*m->table));
     m->then = m->op = NONE;
     if (!add(m, known))
         return known;
@@ -391,15 +399,15 @@ static void carry_on(struct memory *m, struct carried *c, uint32_t v)
     }
 }
 
-static bool one_stage(struct memory *m, struct carried *c, uint32_t v,
-                      uint64_t budget, struct heddle_plan_seq *s)
+static bool one_stage(const struct heddle_plan_search *x, struct memory *m,
+                      struct carried *c, uint32_t v, struct heddle_plan_seq *s)
 {
     uint32_t end;
 
     for (uint32_t i = 0; i < c->n; i++)
         c->here[c->v[i]] = 1;
-    while ((end = find_way(m, c, v, budget)) == NONE) {
-        if (c->n == 0 || heddle_plan_job_is_late(m->job))
+    while ((end = find_way(m, c, v, (uint64_t)x->budget)) == NONE) {
+        if (c->n == 0 || heddle_plan_search_is_late(x))
             return false;
         c->here[c->v[0]] = 0;
         drop_one(c);
@@ -428,8 +436,12 @@ heddle_status heddle_plan_from_little(struct heddle_plan_search *x,
         st = HEDDLE_ENOMEM;
     m.here = c.here;
     s->n = 0;
+    /* it computes everything again */
     for (uint32_t v = 0; v < x->g->nops && st == HEDDLE_OK; v++)
-        if (!one_stage(&m, &c, v, (uint64_t)x->budget, s))
+        if ((x->g->ops[v].flags & HEDDLE_PLAN_ONCE) != 0)
+            st = HEDDLE_ENOENT;
+    for (uint32_t v = 0; v < x->g->nops && st == HEDDLE_OK; v++)
+        if (!one_stage(x, &m, &c, v, s))
             st = HEDDLE_ENOENT;
     heddle_scratch_drop(&mem);
     if (st == HEDDLE_OK && (!heddle_plan_seq_eval(s) || s->peak > x->budget))

@@ -69,11 +69,12 @@ struct heddle_plan_search {
     const struct heddle_plan_graph *g;
     struct heddle_scratch mem;
     struct heddle_rng rng;
-    int64_t budget;  /* of the peak; may be less than the machine's */
-    double noise;    /* 0: the best move, 1: any */
-    uint32_t batch;  /* moves of one look at the sequence */
-    double max_time; /* no sequence may take longer */
-    bool is_free;    /* first computations may be in another order */
+    int64_t budget;       /* of the peak; may be less than the machine's */
+    double noise;         /* 0: the best move, 1: any */
+    uint32_t batch;       /* moves of one look at the sequence */
+    double max_time;      /* no sequence may take longer */
+    uint64_t deadline_ns; /* of what is at hand: a first plan may take longer */
+    bool is_free;         /* first computations may be in another order */
     uint32_t
         patience; /* evict.c: inputs of an operation that may go while others
                           are computed */
@@ -86,6 +87,7 @@ struct heddle_plan_search {
 HEDDLE_MUST_USE heddle_status heddle_plan_search_init(
     struct heddle_plan_search *x, const struct heddle_plan_job *job);
 void heddle_plan_search_fini(struct heddle_plan_search *x);
+bool heddle_plan_search_is_late(const struct heddle_plan_search *x);
 
 /* reduce.c: inserts recomputations until the peak is within x->budget. True: it
  * is, and s is evaluated. */

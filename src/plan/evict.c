@@ -73,7 +73,8 @@ static bool evict_init(struct evict *e, struct heddle_scratch *mem)
     if (e->has == NULL || e->is_out == NULL || e->pin == NULL ||
         e->use == NULL || e->access == NULL || e->node == NULL ||
         e->class == NULL || e->cost == NULL || e->list == NULL ||
-        e->where == NULL || e->stack == NULL)
+        e->where == NULL || e->queue == NULL || e->seen == NULL ||
+        e->given == NULL || e->stack == NULL)
         return false;
     for (uint32_t v = 0; v < e->g->nvalues; v++) {
         e->use[v] = e->x->job->users.first[v];
@@ -484,7 +485,7 @@ heddle_status heddle_plan_evict(struct heddle_plan_search *x,
     s->n = 0;
     for (uint32_t t = 0; t < x->g->nops && st == HEDDLE_OK; t++) {
         st = run_stage(&e, t);
-        if (st == HEDDLE_OK && (t & 63) == 0 && heddle_plan_job_is_late(x->job))
+        if (st == HEDDLE_OK && (t & 63) == 0 && heddle_plan_search_is_late(x))
             st = HEDDLE_ENOENT;
     }
     if (st == HEDDLE_OK)

@@ -588,7 +588,7 @@ bool heddle_plan_reduce(struct heddle_plan_search *x, struct heddle_plan_seq *s)
         } else if (++worse > 12) {
             return false;
         }
-        if (heddle_plan_job_is_late(x->job))
+        if (heddle_plan_search_is_late(x))
             return false;
         take_sample(x, s);
         find_live(r, s);

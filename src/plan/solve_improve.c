@@ -354,6 +354,7 @@ static heddle_status run(struct improve *m, const struct heddle_plan_job *job)
             heddle_plan_bound_dag(&m->job, m->plan->makespan, CLIMB, &m->bound);
     if (st != HEDDLE_OK)
         return st;
+    x->deadline_ns = m->job.deadline_ns;
     m->work_max = RATE * job->opts.time_limit_s;
     st = improve(m, job->deadline_ns);
     for (int k = 0; k < 4 && st == HEDDLE_OK && !m->is_stopped; k++)
