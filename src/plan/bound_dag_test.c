@@ -170,4 +170,43 @@ TEST(no_bound_is_above_the_optimum)
     CHECK(nfound * 10 >= nexists * 9);
 }
 
-TEST_MAIN(no_bound_is_above_the_optimum)
+/* Every allocation of the hard cases fails once: little memory, no plan at all. */
+TEST(no_memory)
+{
+    static const char *const solver[] = {"greedy", "improve", "dtr"};
+    struct heddle_rng r;
+    struct why w;
+    struct heddle_plan_graph *g;
+    unsigned nfailed = 0;
+
+    heddle_rng_seed(&r, 3);
+    g = random_graph(&r, 24, PLAIN, why_init(&w, NULL));
+    for (unsigned i = 0; i < 6; i++) {
+        const uint64_t floor = heddle_plan_floor(g, NULL);
+        const struct heddle_plan_machine m = {
+            .size = sizeof(m),
+            .budget = i < 3 ? floor : (floor + heddle_plan_peak(g)) / 2};
+        struct faulty f;
+
+        for (size_t k = 1; k == 1 || f.has_failed; k++) {
+            struct heddle_plan_solve_opts o = {.size = sizeof(o),
+                                               .solver = solver[i % 3],
+                                               .time_limit_s = 0.001};
+            struct heddle_plan *p = NULL;
+            heddle_status st;
+
+            faulty_init(&f, k);
+            o.base = *why_init(&w, &f.a);
+            st = heddle_plan_solve(g, &m, &o, &p);
+            CHECK(st == HEDDLE_OK || st == HEDDLE_ENOENT ||
+                  (st == HEDDLE_ENOMEM && f.has_failed));
+            nfailed += st == HEDDLE_ENOMEM;
+            heddle_plan_destroy(p);
+            CHECK_EQ(f.nlive, 0);
+        }
+    }
+    CHECK(nfailed > 50);
+    heddle_plan_graph_destroy(g);
+}
+
+TEST_MAIN(no_bound_is_above_the_optimum, no_memory)

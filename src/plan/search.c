@@ -117,7 +117,8 @@ heddle_status heddle_plan_first_seq(struct heddle_plan_search *x,
 
     heddle_plan_seq_start(s);
     if (x->is_free) {
-        st = heddle_plan_reorder(x, s, REORDER);
+        st = heddle_plan_reorder(x, s,
+                                 fmin(REORDER, 60.0 * x->g->nops * x->g->nops));
         if (st != HEDDLE_OK)
             return st;
     } else if (!heddle_plan_seq_eval(s)) {
