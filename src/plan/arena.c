@@ -414,7 +414,8 @@ static bool arena_init(struct arena *a, struct heddle_scratch *mem)
     a->key = heddle_scratch_get(mem, a->n, sizeof(*a->key));
     return a->order != NULL && a->trial != NULL && a->best_order != NULL &&
            a->turn != NULL && a->blame != NULL && a->placed != NULL &&
-           a->at != NULL && a->best != NULL && a->key != NULL;
+           a->saved != NULL && a->at != NULL && a->best != NULL &&
+           a->key != NULL;
 }
 
 heddle_status heddle_plan_assign(struct heddle_plan_block *block, uint32_t n,
