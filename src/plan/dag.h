@@ -73,6 +73,7 @@ struct heddle_plan_search {
     double noise;         /* 0: the best move, 1: any */
     uint32_t batch;       /* moves of one look at the sequence */
     double max_time;      /* no sequence may take longer */
+    double work;          /* positions and candidates looked at so far */
     uint64_t deadline_ns; /* of what is at hand: a first plan may take longer */
     bool is_free;         /* first computations may be in another order */
     uint32_t

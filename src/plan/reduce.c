@@ -590,8 +590,10 @@ bool heddle_plan_reduce(struct heddle_plan_search *x, struct heddle_plan_seq *s)
         }
         if (heddle_plan_search_is_late(x))
             return false;
+        x->work += 6.0 * s->n;
         take_sample(x, s);
         find_live(r, s);
+        x->work += 12.0 * r->nlive;
         heddle_plan_seq_plant(s);
         r->nmove = r->npool = 0;
         r->score_floor = 0;
