@@ -22,11 +22,12 @@
 #define NONE HEDDLE_PLAN_NONE
 #define RATE                                                                   \
     4e7 /* units of work in a second of the time limit: half of what we can */
-#define CLIMB 400 /* steps of the bound */
-#define LOOKS 4   /* at addresses, during the search */
-#define SHARE 0.7 /* of the time, for the search */
-#define GAP   0.2 /* of the increase: below it another order is not tried */
-#define GAIN  0.7 /* of the increase: below it another order is taken */
+#define LARGE 3000 /* no time for another order */
+#define CLIMB 400  /* steps of the bound */
+#define LOOKS 4    /* at addresses, during the search */
+#define SHARE 0.7  /* of the time, for the search */
+#define GAP   0.2  /* of the increase: below it another order is not tried */
+#define GAIN  0.7  /* of the increase: below it another order is taken */
 
 struct improve {
     struct heddle_plan_search x;
@@ -285,7 +286,8 @@ static bool try_free(struct improve *m, bool has_given)
     const double given = m->best.time;
     double gain = GAIN;
 
-    if (has_given && given - m->bound <= GAP * (given - m->base))
+    if (has_given &&
+        (x->g->nops > LARGE || given - m->bound <= GAP * (given - m->base)))
         return false;
     /* where the bound says little there is little to lose */
     if (has_given && given - m->bound > 0.6 * (given - m->base))
