@@ -404,6 +404,8 @@ static bool one_stage(const struct heddle_plan_search *x, struct memory *m,
 {
     uint32_t end;
 
+    if (heddle_plan_search_is_late(x))
+        return false;
     for (uint32_t i = 0; i < c->n; i++)
         c->here[c->v[i]] = 1;
     while ((end = find_way(m, c, v, (uint64_t)x->budget)) == NONE) {
