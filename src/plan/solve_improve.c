@@ -19,9 +19,8 @@
 
 #include "base/clock.h"
 
-#define NONE HEDDLE_PLAN_NONE
-#define RATE                                                                   \
-    4e7 /* units of work in a second of the time limit: half of what we can */
+#define NONE  HEDDLE_PLAN_NONE
+#define RATE  4e7  /* work in a second of the time limit: half of what we can */
 #define LARGE 3000 /* no time for another order */
 #define CLIMB 400  /* steps of the bound */
 #define LOOKS 4    /* at addresses, during the search */
@@ -35,8 +34,6 @@ struct improve {
     struct heddle_plan_seq cur, trial, best;
     struct heddle_plan *plan;
     double base, bound;
-    double
-        best_at; /* time of the best sequence that was tried with addresses */
     uint8_t *mark;
     uint32_t *again, nagain; /* recomputations of cur */
     double work, work_max;   /* at the beginning of the rounds; to do */
