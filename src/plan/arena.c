@@ -17,6 +17,7 @@
  *             it earlier.
  * Cost        a pass O(n^2) comparisons.
  */
+#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -28,6 +29,7 @@
 /* Comparisons that a search may cost: about a third of a second, and a fiftieth. */
 #define WORK_MUCH   1.5e8
 #define WORK_LITTLE 1e7
+#define PASSES      12000. /* and at most so many passes over few blocks */
 
 struct slot {
     uint64_t offset, next; /* in the arena; the end, aligned */
@@ -45,7 +47,7 @@ struct arena {
     double *key;
     uint32_t n, nplaced, nblame;
     uint64_t align, arena, best_arena, least;
-    double work, limit;
+    double work, limit, little;
     uint64_t deadline_ns;
 };
 
@@ -216,8 +218,9 @@ static bool is_good(const struct arena *a, uint64_t budget)
 
 static bool is_out_of_work(const struct arena *a)
 {
-    return a->work > a->limit ||
-           (a->deadline_ns != 0 && heddle_clock_ns() >= a->deadline_ns);
+    /* a little is always done, so that a slow machine does not matter */
+    return a->work > a->limit || (a->deadline_ns != 0 && a->work > a->little &&
+                                  heddle_clock_ns() >= a->deadline_ns);
 }
 
 static void try_rules(struct arena *a, uint64_t budget)
@@ -411,7 +414,8 @@ static bool arena_init(struct arena *a, struct heddle_scratch *mem)
     a->key = heddle_scratch_get(mem, a->n, sizeof(*a->key));
     return a->order != NULL && a->trial != NULL && a->best_order != NULL &&
            a->turn != NULL && a->blame != NULL && a->placed != NULL &&
-           a->at != NULL && a->best != NULL && a->key != NULL;
+           a->saved != NULL && a->at != NULL && a->best != NULL &&
+           a->key != NULL;
 }
 
 heddle_status heddle_plan_assign(struct heddle_plan_block *block, uint32_t n,
@@ -426,6 +430,7 @@ heddle_status heddle_plan_assign(struct heddle_plan_block *block, uint32_t n,
                       .align = align,
                       .best_arena = UINT64_MAX,
                       .limit = deadline_ns != 0 ? WORK_MUCH : WORK_LITTLE,
+                      .little = WORK_LITTLE,
                       .deadline_ns = deadline_ns};
 
     *arena_out = 0;
@@ -438,11 +443,15 @@ heddle_status heddle_plan_assign(struct heddle_plan_block *block, uint32_t n,
     a.least = find_least(&a);
     try_rules(&a, budget);
     if (!is_good(&a, budget) && !is_out_of_work(&a)) {
-        const double limit = a.limit;
+        const double square = (double)n * (double)n;
+        double most = PASSES * square;
 
-        a.limit = a.work + (limit - a.work) / 2;
+        a.little = fmin(a.little, most / 40);
+        a.limit = fmin(a.limit, deadline_ns != 0 ? most : a.little);
+        most = a.limit;
+        a.limit = a.work + (most - a.work) / 2;
         climb(&a, budget, false);
-        a.limit = limit;
+        a.limit = most;
         climb(&a, budget, true);
     }
     for (uint32_t i = 0; i < n; i++)

@@ -69,11 +69,13 @@ struct heddle_plan_search {
     const struct heddle_plan_graph *g;
     struct heddle_scratch mem;
     struct heddle_rng rng;
-    int64_t budget;  /* of the peak; may be less than the machine's */
-    double noise;    /* 0: the best move, 1: any */
-    uint32_t batch;  /* moves of one look at the sequence */
-    double max_time; /* no sequence may take longer */
-    bool is_free;    /* first computations may be in another order */
+    int64_t budget;       /* of the peak; may be less than the machine's */
+    double noise;         /* 0: the best move, 1: any */
+    uint32_t batch;       /* moves of one look at the sequence */
+    double max_time;      /* no sequence may take longer */
+    double work;          /* positions and candidates looked at so far */
+    uint64_t deadline_ns; /* of what is at hand: a first plan may take longer */
+    bool is_free;         /* first computations may be in another order */
     uint32_t
         patience; /* evict.c: inputs of an operation that may go while others
                           are computed */
@@ -86,6 +88,7 @@ struct heddle_plan_search {
 HEDDLE_MUST_USE heddle_status heddle_plan_search_init(
     struct heddle_plan_search *x, const struct heddle_plan_job *job);
 void heddle_plan_search_fini(struct heddle_plan_search *x);
+bool heddle_plan_search_is_late(const struct heddle_plan_search *x);
 
 /* reduce.c: inserts recomputations until the peak is within x->budget. True: it
  * is, and s is evaluated. */
@@ -126,6 +129,19 @@ heddle_plan_bound_dag(const struct heddle_plan_job *job, double plan_time,
 #define HEDDLE_PLAN_DAG_NOTE                                                   \
     "for the given order of first computations, nothing moved"
 #define HEDDLE_PLAN_FREE_NOTE "every operation once, in any order"
+
+/* bound_memory.c: bytes that every plan needs which moves nothing, and the
+ * operation that needs them. At least heddle_plan_floor(). Stops when it is above
+ * `enough`, or after `work` operations. */
+HEDDLE_MUST_USE heddle_status
+heddle_plan_bound_memory(const struct heddle_plan_job *job, uint64_t enough,
+                         uint32_t work, uint64_t *out, uint32_t *op_out);
+
+/* The same search, forwards: each operation in turn is computed from its inputs
+ * of the last one and from nothing else, within x->budget. Long, for prune.
+ * HEDDLE_OK, HEDDLE_ENOENT, HEDDLE_ENOMEM. */
+HEDDLE_MUST_USE heddle_status heddle_plan_from_little(
+    struct heddle_plan_search *x, struct heddle_plan_seq *s);
 
 /* Makes a plan of a sequence, or says by how much its addresses are over; they
  * are looked for until the deadline, or only a little (0). */

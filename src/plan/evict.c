@@ -73,7 +73,8 @@ static bool evict_init(struct evict *e, struct heddle_scratch *mem)
     if (e->has == NULL || e->is_out == NULL || e->pin == NULL ||
         e->use == NULL || e->access == NULL || e->node == NULL ||
         e->class == NULL || e->cost == NULL || e->list == NULL ||
-        e->where == NULL || e->stack == NULL)
+        e->where == NULL || e->queue == NULL || e->seen == NULL ||
+        e->given == NULL || e->stack == NULL)
         return false;
     for (uint32_t v = 0; v < e->g->nvalues; v++) {
         e->use[v] = e->x->job->users.first[v];
@@ -437,6 +438,8 @@ static heddle_status run_stage(struct evict *e, uint32_t stage)
             pin_inputs(e, by, 1);
             continue;
         }
+        if ((e->s->n & 63) == 0 && heddle_plan_search_is_late(e->x))
+            return HEDDLE_ENOENT;
         if (!compute(e, top) || e->clock > e->x->max_time ||
             e->soft > 64 * (uint64_t)e->g->nops + 4096)
             return HEDDLE_ENOENT;
@@ -484,8 +487,6 @@ heddle_status heddle_plan_evict(struct heddle_plan_search *x,
     s->n = 0;
     for (uint32_t t = 0; t < x->g->nops && st == HEDDLE_OK; t++) {
         st = run_stage(&e, t);
-        if (st == HEDDLE_OK && (t & 63) == 0 && heddle_plan_job_is_late(x->job))
-            st = HEDDLE_ENOENT;
     }
     if (st == HEDDLE_OK)
         st = bring_results(&e);

@@ -146,6 +146,7 @@ void heddle_plan_prune(struct heddle_plan_search *x, struct heddle_plan_seq *s)
     for (int pass = 0; pass < PASSES; pass++) {
         const uint32_t n = s->n;
 
+        x->work += 6.0 * n;
         memcpy(x->save, s->op, n * sizeof(*s->op));
         if (!one_pass(x, s, mark))
             break;

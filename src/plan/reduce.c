@@ -588,10 +588,12 @@ bool heddle_plan_reduce(struct heddle_plan_search *x, struct heddle_plan_seq *s)
         } else if (++worse > 12) {
             return false;
         }
-        if (heddle_plan_job_is_late(x->job))
+        if (heddle_plan_search_is_late(x))
             return false;
+        x->work += 6.0 * s->n;
         take_sample(x, s);
         find_live(r, s);
+        x->work += 12.0 * r->nlive;
         heddle_plan_seq_plant(s);
         r->nmove = r->npool = 0;
         r->score_floor = 0;

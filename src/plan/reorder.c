@@ -174,7 +174,7 @@ static bool improve(struct reorder *r, struct heddle_plan_seq *s, double work)
             now = then;
         else
             shift(r, s, to, p);
-        if (heddle_plan_job_is_late(r->x->job))
+        if (heddle_plan_search_is_late(r->x))
             break;
     }
     return heddle_plan_seq_eval(s);

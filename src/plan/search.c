@@ -4,6 +4,11 @@
 
 #include <math.h>
 
+#include "base/clock.h"
+
+/* A first plan may take so much longer than the time limit. */
+#define GRACE_NS HEDDLE_NS_PER_S
+
 heddle_status heddle_plan_search_init(struct heddle_plan_search *x,
                                       const struct heddle_plan_job *job)
 {
@@ -15,6 +20,7 @@ heddle_status heddle_plan_search_init(struct heddle_plan_search *x,
             (int64_t)(job->m->budget < INT64_MAX ? job->m->budget : INT64_MAX),
         .batch = 1,
         .max_time = INFINITY,
+        .deadline_ns = job->deadline_ns + GRACE_NS,
         .room = heddle_plan_seq_room(job->g)};
     heddle_rng_seed(&x->rng, job->opts.seed);
     x->pick = heddle_scratch_get(&x->mem, x->room, sizeof(*x->pick));
@@ -28,6 +34,11 @@ heddle_status heddle_plan_search_init(struct heddle_plan_search *x,
                                 "no memory for the solver");
     }
     return HEDDLE_OK;
+}
+
+bool heddle_plan_search_is_late(const struct heddle_plan_search *x)
+{
+    return heddle_clock_ns() >= x->deadline_ns;
 }
 
 void heddle_plan_search_fini(struct heddle_plan_search *x)
@@ -80,13 +91,13 @@ static double sum_times(const struct heddle_plan_graph *g)
 static heddle_status evict_some(struct heddle_plan_search *x,
                                 struct heddle_plan_seq *s)
 {
-    const int tries = x->g->nops > LARGE ? 3 : 60;
+    const int tries = x->g->nops > LARGE ? 3 : x->g->nops > 32 ? 60 : 10;
     const double noise = x->noise;
     heddle_status st = HEDDLE_ENOENT;
 
     x->max_time = EVICT_TIMES * sum_times(x->g);
     for (int k = 0; k < tries && st == HEDDLE_ENOENT; k++) {
-        if (heddle_plan_job_is_late(x->job))
+        if (heddle_plan_search_is_late(x))
             break;
         x->patience = 2u << (k % 5);
         x->noise = k < 5 ? 0 : 0.3 * (1 + k % 7);
@@ -106,7 +117,8 @@ heddle_status heddle_plan_first_seq(struct heddle_plan_search *x,
 
     heddle_plan_seq_start(s);
     if (x->is_free) {
-        st = heddle_plan_reorder(x, s, REORDER);
+        st = heddle_plan_reorder(x, s,
+                                 fmin(REORDER, 60.0 * x->g->nops * x->g->nops));
         if (st != HEDDLE_OK)
             return st;
     } else if (!heddle_plan_seq_eval(s)) {
@@ -121,6 +133,8 @@ heddle_status heddle_plan_first_seq(struct heddle_plan_search *x,
         return HEDDLE_ENOENT;
     if (!is_done) {
         st = evict_some(x, s);
+        if (st == HEDDLE_ENOENT)
+            st = heddle_plan_from_little(x, s);
         if (st != HEDDLE_OK)
             return st;
     }
@@ -130,11 +144,28 @@ heddle_status heddle_plan_first_seq(struct heddle_plan_search *x,
 
 heddle_status heddle_plan_no_plan(const struct heddle_plan_search *x)
 {
-    return heddle_plan_fail(
-        &x->job->opts.base, HEDDLE_ENOENT,
-        "no plan found: the budget is %.3f times the least that one operation "
-        "needs",
-        (double)x->job->m->budget / (double)x->job->floor);
+    const struct heddle_plan_job *job = x->job;
+    const struct heddle_plan_opts *o = &job->opts.base;
+    uint64_t least = 0;
+    uint32_t op = HEDDLE_PLAN_NONE;
+    const heddle_status st = heddle_plan_bound_memory(
+        job, job->m->budget, job->g->nops, &least, &op);
+
+    if (st != HEDDLE_OK)
+        return heddle_plan_fail(o, st, "no memory for the solver");
+    if (least > job->m->budget)
+        return heddle_plan_fail(
+            o, HEDDLE_ENOENT,
+            "no plan exists that moves nothing: to compute operation %s from "
+            "what there is at the beginning needs %s in every order; the "
+            "budget is %s",
+            heddle_plan_op_label(job->g, op).text,
+            heddle_plan_bytes_label(least).text,
+            heddle_plan_bytes_label(job->m->budget).text);
+    return heddle_plan_fail(o, HEDDLE_ENOENT,
+                            "no plan found: the budget is %.3f times the "
+                            "least that is known to be needed",
+                            (double)job->m->budget / (double)least);
 }
 
 heddle_status heddle_plan_place_seq(struct heddle_plan_search *x,

@@ -20,12 +20,13 @@
 #include "base/clock.h"
 
 #define NONE  HEDDLE_PLAN_NONE
-#define RATE  1.2e7 /* occurrences looked at in a second, all rounds together */
-#define CLIMB 400   /* steps of the bound */
-#define LOOKS 4     /* at addresses, during the search */
-#define SHARE 0.7   /* of the time, for the search */
-#define GAP   0.2   /* of the increase: below it another order is not tried */
-#define GAIN  0.7   /* of the increase: below it another order is taken */
+#define RATE  4e7  /* work in a second of the time limit: half of what we can */
+#define LARGE 3000 /* no time for another order */
+#define CLIMB 400  /* steps of the bound */
+#define LOOKS 4    /* at addresses, during the search */
+#define SHARE 0.7  /* of the time, for the search */
+#define GAP   0.2  /* of the increase: below it another order is not tried */
+#define GAIN  0.7  /* of the increase: below it another order is taken */
 
 struct improve {
     struct heddle_plan_search x;
@@ -33,11 +34,9 @@ struct improve {
     struct heddle_plan_seq cur, trial, best;
     struct heddle_plan *plan;
     double base, bound;
-    double
-        best_at; /* time of the best sequence that was tried with addresses */
     uint8_t *mark;
     uint32_t *again, nagain; /* recomputations of cur */
-    double work, work_max;
+    double work, work_max;   /* at the beginning of the rounds; to do */
     bool is_stopped;
 };
 
@@ -148,7 +147,7 @@ static void one_round(struct improve *m)
     const double slack = 0.02 * (m->best.time - m->base);
 
     heddle_plan_seq_copy(&m->trial, &m->cur);
-    m->work += 8.0 * m->trial.n;
+    x->work += 4.0 * m->trial.n;
     switch (heddle_rng_below32(&x->rng, 8)) {
     case 0: shift_one(m); break;
     case 1:
@@ -234,7 +233,7 @@ static heddle_status settle(struct improve *m, uint64_t deadline_ns)
 /* How much of the search is over, 0 to 1. */
 static double progress(const struct improve *m)
 {
-    const double work = m->work / m->work_max;
+    const double work = (m->x.work - m->work) / m->work_max;
     const double time =
         heddle_plan_job_seconds(&m->job) / (SHARE * m->job.opts.time_limit_s);
 
@@ -284,7 +283,8 @@ static bool try_free(struct improve *m, bool has_given)
     const double given = m->best.time;
     double gain = GAIN;
 
-    if (has_given && given - m->bound <= GAP * (given - m->base))
+    if (has_given &&
+        (x->g->nops > LARGE || given - m->bound <= GAP * (given - m->base)))
         return false;
     /* where the bound says little there is little to lose */
     if (has_given && given - m->bound > 0.6 * (given - m->base))
@@ -354,6 +354,8 @@ static heddle_status run(struct improve *m, const struct heddle_plan_job *job)
             heddle_plan_bound_dag(&m->job, m->plan->makespan, CLIMB, &m->bound);
     if (st != HEDDLE_OK)
         return st;
+    x->deadline_ns = m->job.deadline_ns;
+    m->work = x->work;
     m->work_max = RATE * job->opts.time_limit_s;
     st = improve(m, job->deadline_ns);
     for (int k = 0; k < 4 && st == HEDDLE_OK && !m->is_stopped; k++)
