@@ -418,6 +418,23 @@ static bool arena_init(struct arena *a, struct heddle_scratch *mem)
            a->key != NULL;
 }
 
+/* All of them on top of each other: nothing can be above that. */
+static bool fits_in_64_bits(const struct heddle_plan_block *block, uint32_t n,
+                            uint64_t align)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        const uint64_t bytes = block[i].bytes;
+
+        if (bytes > UINT64_MAX - align ||
+            round_up(bytes, align) > UINT64_MAX - sum)
+            return false;
+        sum += round_up(bytes, align);
+    }
+    return true;
+}
+
 heddle_status heddle_plan_assign(struct heddle_plan_block *block, uint32_t n,
                                  uint64_t align, uint64_t budget,
                                  uint64_t deadline_ns,
@@ -436,6 +453,8 @@ heddle_status heddle_plan_assign(struct heddle_plan_block *block, uint32_t n,
     *arena_out = 0;
     if (n == 0)
         return HEDDLE_OK;
+    if (!fits_in_64_bits(block, n, align))
+        return HEDDLE_EOVERFLOW;
     if (!arena_init(&a, &mem)) {
         heddle_scratch_drop(&mem);
         return HEDDLE_ENOMEM;
