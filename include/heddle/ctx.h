@@ -97,7 +97,8 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status
 heddle_ctx_create(const struct heddle_ctx_opts *opts, heddle_ctx **ctx_out);
 
 /*
- * Waits for every task, stops the workers, frees everything. NULL is fine. Must
+ * Waits for every task, stops the workers, frees everything; what
+ * heddle_handle_acquire() still holds is released first. NULL is fine. Must
  * not be called by a task, nor while another thread uses the context: then
  * HEDDLE_EDEADLK or HEDDLE_ESTATE is returned and nothing happens. Otherwise
  * returns what the last heddle_wait() would, or why the log could not be

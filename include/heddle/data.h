@@ -125,8 +125,7 @@ heddle_view_tile(heddle_handle *h, size_t i, size_t j, size_t mb, size_t nb,
 /* One more reference; returns h. */
 HEDDLE_API heddle_handle *heddle_handle_ref(heddle_handle *h);
 
-/* Drops a reference; returns at once. With the last one, what is acquired on the
- * handle is released. NULL is fine. */
+/* Drops a reference; returns at once. NULL is fine. */
 HEDDLE_API void heddle_handle_unref(heddle_handle *h);
 
 /* A name for messages and the log; copied. Before the first task uses it.

@@ -771,6 +771,8 @@ void heddle_unit_free(heddle_handle *h);
 void heddle_grant_run(struct worker *w, struct heddle_cell *c);
 /* Forgets what was acquired and never released; the context ends. */
 void heddle_grants_drop(heddle_ctx *ctx);
+/* Releases what heddle_handle_acquire() was granted and nobody has released. */
+void heddle_grants_release(heddle_ctx *ctx);
 
 /* --- event.c, group.c ---------------------------------------------------- */
 

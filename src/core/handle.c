@@ -202,16 +202,6 @@ static void handle_retire(heddle_ctx *ctx, heddle_handle *h)
         heddle_submit_finish(ctx, &s);
 }
 
-static bool unit_is_held(heddle_handle *h)
-{
-    bool is_held;
-
-    heddle_spin_lock(&h->extra.lock);
-    is_held = h->extra.acquired != NULL;
-    heddle_spin_unlock(&h->extra.lock);
-    return is_held;
-}
-
 void heddle_unit_unref(heddle_handle *h)
 {
     heddle_ctx *ctx;
@@ -224,11 +214,9 @@ void heddle_unit_unref(heddle_handle *h)
         if (heddle_cas_acqrel(&h->refs, &refs, refs - 1))
             return;
     ctx = handle_ctx(h);
-    if (ctx != NULL) {
-        while (unit_is_held(h)) /* nobody is left who could */
-            (void)heddle_handle_release(h);
+    if (ctx != NULL)
         handle_retire(ctx, h);
-    } else if (heddle_sub_acqrel(&h->refs, 1u) == 1)
+    else if (heddle_sub_acqrel(&h->refs, 1u) == 1)
         heddle_unit_free(h);
 }
 
@@ -485,9 +473,48 @@ heddle_status heddle_handle_acquire_async(heddle_handle *h,
     return st;
 }
 
+/* Takes an open grant out of the list; of those that somebody waited for only:
+ * what a callback got may still be in use. */
+static struct grant *grant_take(heddle_handle *h, bool waited_only)
+{
+    void **at = &h->extra.acquired;
+    struct grant *g;
+
+    heddle_spin_lock(&h->extra.lock);
+    for (g = *at; g != NULL && waited_only && g->fn != NULL; g = *at)
+        at = (void **)&g->next;
+    if (g != NULL)
+        *at = g->next;
+    heddle_spin_unlock(&h->extra.lock);
+    return g;
+}
+
+static void grant_end(heddle_ctx *ctx, struct grant *g)
+{
+    struct heddle_cell *c = g->cell;
+
+    grant_drop(ctx, g);
+    heddle_engine_finish_foreign(ctx, c, HEDDLE_OK);
+}
+
+void heddle_grants_release(heddle_ctx *ctx)
+{
+    struct grant *g;
+
+    do {
+        g = NULL;
+        heddle_mutex_lock(&ctx->reg.lock);
+        for (heddle_handle *h = ctx->reg.units; h != NULL && g == NULL;
+             h = h->next)
+            g = grant_take(h, true);
+        heddle_mutex_unlock(&ctx->reg.lock);
+        if (g != NULL)
+            grant_end(ctx, g);
+    } while (g != NULL);
+}
+
 heddle_status heddle_handle_release(heddle_handle *h)
 {
-    struct heddle_cell *c;
     heddle_ctx *ctx;
     struct grant *g;
 
@@ -495,16 +522,10 @@ heddle_status heddle_handle_release(heddle_handle *h)
     ctx = handle_ctx(h);
     if (ctx == NULL)
         return HEDDLE_ESTATE;
-    heddle_spin_lock(&h->extra.lock);
-    g = h->extra.acquired;
-    if (g != NULL)
-        h->extra.acquired = g->next;
-    heddle_spin_unlock(&h->extra.lock);
+    g = grant_take(h, false);
     if (g == NULL)
         return heddle_fail(ctx, HEDDLE_ESTATE,
                            "nothing is acquired on this handle");
-    c = g->cell;
-    grant_drop(ctx, g);
-    heddle_engine_finish_foreign(ctx, c, HEDDLE_OK);
+    grant_end(ctx, g);
     return HEDDLE_OK;
 }

@@ -344,7 +344,6 @@ TEST(acquired_and_dropped)
     CHECK_OK(heddle_handle_vector(ctx, v, 4, HEDDLE_F64, &h));
     CHECK_OK(heddle_handle_acquire(h, HEDDLE_RW, NULL));
     heddle_handle_unref(h);
-    CHECK_OK(heddle_wait(ctx));
     CHECK_OK(heddle_ctx_destroy(ctx));
 }
 

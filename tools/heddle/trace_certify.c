@@ -17,7 +17,7 @@
 struct verdict {
     double proven[HEDDLE_BOUND_KINDS];
     double best;
-    char why[RUN_BOUND_WHY]; /* "": all bounds hold */
+    char why[2 * RUN_BOUND_WHY]; /* "": all bounds hold */
 };
 
 /* False: they do not belong together; v->why says why. */
