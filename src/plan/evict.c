@@ -109,33 +109,46 @@ static void merge(struct evict *e, uint32_t a, uint32_t b)
     e->cost[a] += e->cost[b];
 }
 
+/* Classes that were counted already; what is beyond counts as counted. */
+struct seen {
+    uint32_t c[8], n;
+};
+
+/* Merges v with an evicted neighbour, or returns the cost of its class if that
+ * is new. */
+static double visit(struct evict *e, uint32_t v, uint32_t w, bool is_merge,
+                    struct seen *s)
+{
+    uint32_t c;
+
+    if (is_merge) {
+        merge(e, v, w);
+        return 0;
+    }
+    c = root(e, w);
+    for (uint32_t k = 0; k < s->n; k++)
+        if (s->c[k] == c)
+            return 0;
+    if (s->n == sizeof(s->c) / sizeof(s->c[0]))
+        return 0;
+    s->c[s->n++] = c;
+    return e->cost[c];
+}
+
 /* Calls merge for, or adds up, the classes of the evicted values next to v. */
 static double neighbours(struct evict *e, uint32_t v, bool is_merge)
 {
     const struct heddle_plan_graph *g = e->g;
     const struct heddle_plan_users *u = &e->x->job->users;
     const struct heddle_plan_op *op = &g->ops[g->values[v].op];
+    struct seen s = {.n = 0};
     double sum = 0;
-    uint32_t seen[8], nseen = 0;
 
     for (uint32_t i = 0; i < op->ninputs; i++) {
         const uint32_t w = g->inputs[op->first_input + i];
 
-        if (!e->is_out[w])
-            continue;
-        if (is_merge) {
-            merge(e, v, w);
-            continue;
-        }
-        const uint32_t c = root(e, w);
-        bool is_new = true;
-
-        for (uint32_t k = 0; k < nseen; k++)
-            is_new &= seen[k] != c;
-        if (is_new && nseen < 8) {
-            seen[nseen++] = c;
-            sum += e->cost[c];
-        }
+        if (e->is_out[w])
+            sum += visit(e, v, w, is_merge, &s);
     }
     for (uint32_t k = u->first[v]; k < u->first[v + 1]; k++) {
         const struct heddle_plan_op *q = &g->ops[u->user[k]];
@@ -143,21 +156,8 @@ static double neighbours(struct evict *e, uint32_t v, bool is_merge)
         for (uint32_t i = 0; i < q->nvalues; i++) {
             const uint32_t w = q->first_value + i;
 
-            if (!e->is_out[w])
-                continue;
-            if (is_merge) {
-                merge(e, v, w);
-                continue;
-            }
-            const uint32_t c = root(e, w);
-            bool is_new = true;
-
-            for (uint32_t j = 0; j < nseen; j++)
-                is_new &= seen[j] != c;
-            if (is_new && nseen < 8) {
-                seen[nseen++] = c;
-                sum += e->cost[c];
-            }
+            if (e->is_out[w])
+                sum += visit(e, v, w, is_merge, &s);
         }
     }
     return sum;
