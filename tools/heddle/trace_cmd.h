@@ -16,6 +16,7 @@
 
 #include "base/json.h"
 #include "cmd.h"
+#include "heddle/log_graph.h"
 #include "heddle/trace.h"
 
 /* From here on memory that is freed is kept for the next array: the first touch
@@ -42,6 +43,10 @@ int trace_check_output(struct cli *c, const char *verb, const char *log,
 int trace_close_output(struct cli *c, FILE *f, const char *path, bool is_bad);
 /* Removes what was written in part, if that is a file: /dev/full is not ours. */
 void trace_discard(const char *path);
+
+/* What --durations says, NULL: nothing. False: after a sentence; exit with 2. */
+bool trace_check_durations(struct cli *c, const char *text,
+                           enum heddle_log_durations *by);
 
 enum { TRACE_CELL = 32 }; /* bytes of one cell of a table */
 

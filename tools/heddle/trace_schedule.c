@@ -265,12 +265,8 @@ static int check_args(struct cli *c, const struct cli_args *args,
 
     if (args->n < 1)
         return cli_error(c, "trace schedule needs the file of a log");
-    if (a->durations != NULL &&
-        heddle_log_durations_find(a->durations, &a->by) != HEDDLE_OK)
-        return cli_error(c,
-                         "'%s' are no durations: they are measured, min, "
-                         "median or model",
-                         a->durations);
+    if (!trace_check_durations(c, a->durations, &a->by))
+        return 2;
     if (heddle_parse_ns(a->time, &a->time_ns) != HEDDLE_OK || a->time_ns == 0)
         return cli_error(c, "'%s' is not a time such as 2s or 500ms", a->time);
     /* Schedulers of the runtime know kinds of tasks, not single ones. */

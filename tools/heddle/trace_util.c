@@ -198,3 +198,15 @@ void trace_json_kernels(struct heddle_json *j, const struct heddle_log_view *v,
     }
     heddle_json_end(j);
 }
+
+bool trace_check_durations(struct cli *c, const char *text,
+                           enum heddle_log_durations *by)
+{
+    if (text == NULL || heddle_log_durations_find(text, by) == HEDDLE_OK)
+        return true;
+    (void)cli_error(c,
+                    "'%s' are no durations: they are measured, min, median "
+                    "or model",
+                    text);
+    return false;
+}
