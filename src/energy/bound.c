@@ -8,7 +8,6 @@
  * Memory     what a result points to is in one scratch of its own.
  */
 #include <math.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -17,6 +16,7 @@
 #include "base/text.h"
 #include "energy/dual.h"
 #include "energy/spend.h"
+#include "energy/why.h"
 
 #define ITERATIONS 400
 #define TIME_NS    (10 * HEDDLE_NS_PER_S)
@@ -36,21 +36,6 @@ struct own {
     struct heddle_scratch m;
 };
 
-heddle_status heddle_spend_fail(char *error, size_t bytes, heddle_status st,
-                                const char *fmt, ...)
-{
-    struct heddle_text t;
-    va_list ap;
-
-    if (error == NULL || bytes == 0)
-        return st;
-    heddle_text_init(&t, error, bytes);
-    va_start(ap, fmt);
-    heddle_text_vadd(&t, fmt, ap);
-    va_end(ap);
-    return st;
-}
-
 heddle_status heddle_spend_check(const struct heddle_energy_graph *eg,
                                  char *error, size_t bytes)
 {
@@ -59,21 +44,21 @@ heddle_status heddle_spend_check(const struct heddle_energy_graph *eg,
 
     if (eg == NULL || eg->size != sizeof(*eg) || eg->graph == NULL ||
         eg->graph->size != sizeof(*eg->graph))
-        return heddle_spend_fail(error, bytes, HEDDLE_EINVAL,
+        return heddle_energy_why(error, bytes, HEDDLE_EINVAL,
                                  "the graph is missing or its size is wrong");
     g = eg->graph;
     if (!(eg->idle >= 0.0 && eg->idle < 1e290))
-        return heddle_spend_fail(error, bytes, HEDDLE_EINVAL,
+        return heddle_energy_why(error, bytes, HEDDLE_EINVAL,
                                  "the idle power is not a number >= 0");
     rows = g->kind != NULL ? g->nkinds : g->ntasks;
     if (rows > 0 && g->ntypes > 0 &&
         (eg->joules == NULL || g->time == NULL || g->nworkers == NULL))
-        return heddle_spend_fail(error, bytes, HEDDLE_EINVAL,
+        return heddle_energy_why(error, bytes, HEDDLE_EINVAL,
                                  "joules, time or nworkers is NULL");
     for (size_t i = 0; i < rows * g->ntypes; i++)
         if (g->nworkers[i % g->ntypes] > 0 && g->time[i] < INFINITY &&
             !(eg->joules[i] >= 0.0 && eg->joules[i] < 1e280))
-            return heddle_spend_fail(
+            return heddle_energy_why(
                 error, bytes, HEDDLE_EINVAL,
                 "the joules of row %zu on type %zu are not a number >= 0",
                 i / g->ntypes, i % g->ntypes);
@@ -81,7 +66,7 @@ heddle_status heddle_spend_check(const struct heddle_energy_graph *eg,
 }
 
 #define FAIL(st, ...)                                                          \
-    heddle_spend_fail(x->l.error, x->l.error_bytes, st, __VA_ARGS__)
+    heddle_energy_why(x->l.error, x->l.error_bytes, st, __VA_ARGS__)
 
 static heddle_status take_limits(struct run *x,
                                  const struct heddle_energy_limits *limits)

@@ -14,6 +14,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/clock.h"
+#include "energy/why.h"
 
 #define TIME_NS (2 * HEDDLE_NS_PER_S)
 #define LATE    1e-9 /* a schedule this little late keeps its deadline */
@@ -59,7 +60,7 @@ struct search {
 };
 
 #define FAIL(st, ...)                                                          \
-    heddle_spend_fail(x->o.error, x->o.error_bytes, st, __VA_ARGS__)
+    heddle_energy_why(x->o.error, x->o.error_bytes, st, __VA_ARGS__)
 
 static heddle_status take_opts(struct search *x,
                                const struct heddle_energy_opts *opts)

@@ -3,13 +3,7 @@
 #define HEDDLE_ENERGY_SPEND_H
 
 /* Private to energy: what the calls of heddle/energy_bound.h share. */
-#include "base/compiler.h"
 #include "heddle/energy_bound.h"
-
-/* Writes the sentence (error may be NULL) and returns st. */
-HEDDLE_PRINTF(4, 5)
-heddle_status heddle_spend_fail(char *error, size_t bytes, heddle_status st,
-                                const char *fmt, ...);
 
 /* Joules and idle power; the graph itself is checked by those who use it. */
 HEDDLE_MUST_USE heddle_status heddle_spend_check(
