@@ -81,6 +81,8 @@ static heddle_status search(struct best *b, struct heddle_scratch *m)
 
     if (!is_done(b))
         st = heddle_offline_groups(d, m, &b->g);
+    if (st == HEDDLE_OK && !is_done(b) && b->p.value < INFINITY)
+        st = heddle_offline_cheapen(d, &b->c, m, &b->p);
     if (st == HEDDLE_OK && !is_done(b))
         st = heddle_offline_search_shares(d, &b->g, &b->c, m, &b->p);
     if (fmin(b->value, b->p.value) < before)

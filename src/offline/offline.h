@@ -283,6 +283,14 @@ HEDDLE_MUST_USE heddle_status heddle_offline_search_shares(
     struct heddle_offline_decoder *c, struct heddle_scratch *m,
     struct heddle_offline_point *best);
 
+/* --- cheapen.c --------------------------------------------------------------- */
+
+/* With costs: improves *best, which is evaluated, by moving many tasks to
+ * cheaper types at once. Ends by itself, or at the deadline. */
+HEDDLE_MUST_USE heddle_status heddle_offline_cheapen(
+    const struct heddle_offline_dag *d, struct heddle_offline_decoder *c,
+    struct heddle_scratch *m, struct heddle_offline_point *best);
+
 /* --- anneal.c --------------------------------------------------------------- */
 
 /* Improves *best, which is evaluated, until the deadline, until opts->stop_at or
