@@ -73,6 +73,25 @@ static heddle_status seed(struct best *b, const struct heddle_offline_ops *ops)
     return st;
 }
 
+/* Costs: the best seed made cheaper, and shares, which know nothing of it, made
+ * cheaper; the better of the two. */
+static heddle_status spare(struct best *b, struct heddle_scratch *m)
+{
+    const struct heddle_offline_dag *d = b->d;
+    heddle_status st = HEDDLE_OK;
+
+    b->try.value = b->try.length = INFINITY;
+    if (b->p.value < INFINITY)
+        st = heddle_offline_cheapen(d, &b->c, m, &b->p);
+    if (st == HEDDLE_OK && !is_done(b))
+        st = heddle_offline_search_shares(d, &b->g, &b->c, m, &b->try);
+    if (st == HEDDLE_OK && !is_done(b) && b->try.value < INFINITY)
+        st = heddle_offline_cheapen(d, &b->c, m, &b->try);
+    if (st == HEDDLE_OK && b->try.value < b->p.value)
+        heddle_offline_point_copy(d, &b->p, &b->try);
+    return st;
+}
+
 static heddle_status search(struct best *b, struct heddle_scratch *m)
 {
     const struct heddle_offline_dag *d = b->d;
@@ -81,10 +100,10 @@ static heddle_status search(struct best *b, struct heddle_scratch *m)
 
     if (!is_done(b))
         st = heddle_offline_groups(d, m, &b->g);
-    if (st == HEDDLE_OK && !is_done(b) && b->p.value < INFINITY)
-        st = heddle_offline_cheapen(d, &b->c, m, &b->p);
     if (st == HEDDLE_OK && !is_done(b))
-        st = heddle_offline_search_shares(d, &b->g, &b->c, m, &b->p);
+        st = d->cost == NULL
+                 ? heddle_offline_search_shares(d, &b->g, &b->c, m, &b->p)
+                 : spare(b, m);
     if (fmin(b->value, b->p.value) < before)
         b->out->policy = "shares";
     if (st == HEDDLE_OK && !is_done(b) && b->p.value < INFINITY)
