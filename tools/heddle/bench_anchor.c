@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* bench_anchor: the machines, and the graph of tile Cholesky. */
 #include "bench_anchor.h"
 
 #include <stdlib.h>

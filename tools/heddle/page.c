@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* page: the style of pages, and texts in them. */
 #include "page.h"
 
 const char page_head[] =
