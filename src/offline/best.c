@@ -10,7 +10,7 @@
  */
 #include "offline/offline.h"
 
-enum { SEED_ROUNDS = 10 };
+enum { SEED_ROUNDS = 10, STARTS = 3, WARM = 512 };
 
 extern const struct heddle_offline_ops heddle_offline_fixed;
 
@@ -73,22 +73,38 @@ static heddle_status seed(struct best *b, const struct heddle_offline_ops *ops)
     return st;
 }
 
-/* Costs: the best seed made cheaper, and shares, which know nothing of it, made
- * cheaper; the better of the two. */
+/* Costs, three starts: the best seed made cheaper; shares, which know nothing of
+ * it, made cheaper; the seed as it is. Each is annealed for a while, and the best
+ * remains. */
 static heddle_status spare(struct best *b, struct heddle_scratch *m)
 {
     const struct heddle_offline_dag *d = b->d;
+    const uint64_t most = d->opts->iterations;
+    struct heddle_offline_point start[STARTS];
     heddle_status st = HEDDLE_OK;
 
-    b->try.value = b->try.length = INFINITY;
+    for (int i = 0; i < STARTS; i++)
+        if (!heddle_offline_point_get(d, m, &start[i]))
+            return HEDDLE_ENOMEM;
+    heddle_offline_point_copy(d, &start[0], &b->p);
+    heddle_offline_point_copy(d, &start[2], &b->p);
     if (b->p.value < INFINITY)
-        st = heddle_offline_cheapen(d, &b->c, m, &b->p);
+        st = heddle_offline_cheapen(d, &b->c, m, &start[0]);
     if (st == HEDDLE_OK && !is_done(b))
-        st = heddle_offline_search_shares(d, &b->g, &b->c, m, &b->try);
-    if (st == HEDDLE_OK && !is_done(b) && b->try.value < INFINITY)
-        st = heddle_offline_cheapen(d, &b->c, m, &b->try);
-    if (st == HEDDLE_OK && b->try.value < b->p.value)
-        heddle_offline_point_copy(d, &b->p, &b->try);
+        st = heddle_offline_search_shares(d, &b->g, &b->c, m, &start[1]);
+    if (st == HEDDLE_OK && !is_done(b) && start[1].value < INFINITY)
+        st = heddle_offline_cheapen(d, &b->c, m, &start[1]);
+    for (int i = 0; i < STARTS && st == HEDDLE_OK; i++) {
+        const uint64_t until = b->out->iterations + WARM;
+
+        if (start[i].value < INFINITY &&
+            (most == 0 || b->out->iterations < most))
+            st = heddle_offline_anneal(d, &b->g, &b->c, m,
+                                       most == 0 || until < most ? until : most,
+                                       &start[i], &b->out->iterations);
+        if (st == HEDDLE_OK && start[i].value < b->p.value)
+            heddle_offline_point_copy(d, &b->p, &start[i]);
+    }
     return st;
 }
 
@@ -106,7 +122,8 @@ static heddle_status search(struct best *b, struct heddle_scratch *m)
                  : spare(b, m);
     if (fmin(b->value, b->p.value) < before)
         b->out->policy = "shares";
-    if (st == HEDDLE_OK && !is_done(b) && b->p.value < INFINITY)
+    if (st == HEDDLE_OK && !is_done(b) && b->p.value < INFINITY &&
+        (d->opts->iterations == 0 || b->out->iterations < d->opts->iterations))
         st = heddle_offline_anneal(d, &b->g, &b->c, m, d->opts->iterations,
                                    &b->p, &b->out->iterations);
     if (st == HEDDLE_OK && b->p.value < b->value)
