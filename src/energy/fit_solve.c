@@ -160,6 +160,27 @@ static bool are_twins(const struct heddle_energy_gram *g, size_t i, size_t j)
     return a > 0 && b > 0 && apart(g, i, j) > TWINS * sqrt(a * b);
 }
 
+/* Copies come with tasks, so their joules are easily mistaken for those: the
+ * column of bytes stays only if it explains more than chance would (Schwarz's
+ * criterion, with something to spare). */
+static bool bytes_matter(struct solve *f, const struct heddle_energy_gram *g)
+{
+    const size_t n = g->n;
+    const double rows = (double)g->nrows;
+    double with, without;
+
+    heddle_energy_nnls(n, g->g, g->h, f->x, f->work);
+    with = heddle_energy_gram_rss(g, f->x);
+    if (f->x[n - 1] <= 0)
+        return false;
+    memcpy(f->gl, g->g, n * n * sizeof(*f->gl));
+    for (size_t i = 0; i < n; i++) /* a column of zeros gets 0 */
+        f->gl[i * n + n - 1] = f->gl[(n - 1) * n + i] = 0;
+    heddle_energy_nnls(n, f->gl, g->h, f->x, f->work);
+    without = heddle_energy_gram_rss(g, f->x);
+    return rows * log(without / (with > 0 ? with : 1e-300)) > log(rows) + 4;
+}
+
 static void group_columns(struct solve *f, const struct heddle_energy_gram *g)
 {
     const struct heddle_energy_system *s = f->s;
@@ -174,6 +195,8 @@ static void group_columns(struct solve *f, const struct heddle_energy_gram *g)
 
         f->to[c] = SIZE_MAX;
         f->out->has_data[c] = g->g[c * g->n + c] > 0;
+        if (f->out->has_data[c] && c >= last)
+            f->out->has_data[c] = bytes_matter(f, g);
         if (!f->out->has_data[c])
             continue;
         if (apart(g, c, c) < FLAT * g->g[c * g->n + c])
@@ -359,20 +382,24 @@ static double gcv(struct solve *f, double lambda)
                      : heddle_energy_gram_rss(&f->all, f->x) / (left * left);
 }
 
+/* The largest lambda that is as good as the best: between those the data do not
+ * decide, and the prior may. */
 static double best_lambda(struct solve *f)
 {
-    double lambda = LAMBDA_LO, best = LAMBDA_LO, least = INFINITY;
+    double value[NLAMBDAS], least = INFINITY, lambda = LAMBDA_LO;
+    double best = 1e-3; /* when none makes sense: just enough for an answer */
 
     for (int i = 0; i < NLAMBDAS; i++, lambda *= LAMBDA_UP) {
-        const double v = gcv(f, lambda);
-
-        if (v < least) {
-            least = v;
-            best = lambda;
-        }
+        value[i] = gcv(f, lambda);
+        if (value[i] < least)
+            least = value[i];
     }
-    /* No lambda makes sense: as little as is needed for an answer. */
-    return isinf(least) ? 1e-3 : best;
+    lambda = LAMBDA_LO;
+    for (int i = 0; i < NLAMBDAS; i++, lambda *= LAMBDA_UP)
+        if (value[i] <= least * (1 + 2 / (double)f->all.nrows) &&
+            !isinf(value[i]))
+            best = lambda;
+    return best;
 }
 
 /* Unknowns as columns; what has no data gets its prior. */
