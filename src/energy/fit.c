@@ -199,7 +199,7 @@ static heddle_status systems_make(struct fit *f)
             if (y->nparts > 0 && y->part[y->nparts - 1].log == i)
                 continue; /* the same name twice in a log */
             y->part[y->nparts++] =
-                (struct heddle_energy_part){&f->load[i], s, i};
+                (struct heddle_energy_part){&f->load[i], s, i, 0};
         }
     return f->ndomains > 0 ? HEDDLE_OK : no_samples(f, most > 0);
 }
@@ -299,6 +299,7 @@ static heddle_status domain_report(struct fit *f, size_t d)
         const struct heddle_energy_series *s = y->part[i].series;
 
         out->nsamples += s->nsamples;
+        out->lag_ns += y->part[i].lag_ns / (int64_t)y->nparts;
         out->ndropped += s->nback + s->njumps + s->ngaps;
         for (size_t k = 0; k < s->nsteps; k++) {
             out->seconds += (double)(s->step[k].to - s->step[k].from) * 1e-9;
@@ -312,7 +313,6 @@ static heddle_status domain_report(struct fit *f, size_t d)
     out->r2 = x->r2;
     out->condition = x->condition;
     out->lambda = x->lambda;
-    out->lag_ns = y->lag_ns;
     out->window_ns = y->window_ns;
     out->interval_ns = step * (int64_t)x->each;
     out->nintervals = x->nrows;
@@ -598,7 +598,8 @@ static heddle_status solve_domains(struct fit *f)
         struct heddle_energy_system *y = &f->system[d];
 
         HEDDLE_TRY(columns_make(f, y));
-        y->lag_ns = f->o.lag_ns;
+        for (size_t i = 0; i < y->nparts; i++)
+            y->part[i].lag_ns = f->o.lag_ns;
         y->window_ns = f->o.window_ns;
         if (!f->o.has_lag)
             HEDDLE_TRY(heddle_energy_find_lag(y));

@@ -8,12 +8,16 @@
  *            row tells kernels apart less well.
  * Groups     columns whose correlation, with idle power taken out, is above
  *            TWINS become one: nothing in the data tells them apart.
- * Ridge      lambda x (watts - prior)^2, lambda by generalised cross validation.
- *            The prior is the caller's, else the mean of the device, from a fit
- *            with one column per device.
+ * Ridge      watts are drawn to a prior: the caller's, else the mean of the
+ *            device, from a fit with one column per device. How strongly is
+ *            chosen by generalised cross validation (lambda), but never less than
+ *            if the prior were a measurement with its own size as its error:
+ *            that is nothing beside the data of a kernel that ran for a while,
+ *            and keeps one that hardly ran from following the noise.
  * Blocks     rows are summed up in at most MAX_BLOCKS blocks, none of two logs.
  *            The bootstrap draws blocks, so that what neighbours have in common
- *            is kept; a run is held out by taking its blocks away.
+ *            is kept, and priors within their error; a run is held out by taking
+ *            its blocks away.
  */
 #include <math.h>
 #include <string.h>
@@ -26,11 +30,12 @@
 
 enum { MAX_BLOCKS = 48, MAX_ROWS = 65536, MIN_ROWS = 40, MAX_EACH = 64 };
 
-#define TWINS     0.99
-#define FLAT      1e-4  /* share of a column that is not idle's */
-#define LAMBDA_LO 1e-9  /* the least lambda that is tried */
-#define LAMBDA_UP 3.163 /* from one to the next */
-#define NLAMBDAS  19
+#define TWINS       0.99
+#define FLAT        1e-4  /* share of a column that is not idle's */
+#define LAMBDA_LO   1e-9  /* the least lambda that is tried */
+#define LAMBDA_UP   3.163 /* from one to the next */
+#define NLAMBDAS    19
+#define BYTE_JOULES 1e-9 /* the error of the prior of bytes, which is 0 */
 
 struct solve {
     const struct heddle_energy_system *s;
@@ -46,6 +51,8 @@ struct solve {
     struct heddle_energy_gram all;    /* their sum */
     double *prior;                    /* [n] */
     double *ridge; /* [n] what lambda is multiplied by; 0: free */
+    double *floor; /* [n] the least weight of the prior */
+    double sigma;  /* standard deviation of a row */
     double *x, *work, *gl, *hl;
 };
 
@@ -88,8 +95,8 @@ static heddle_status choose_rows(struct solve *f)
     struct heddle_energy_gram g;
 
     f->out->each = first;
-    HEDDLE_TRY(heddle_energy_rows_make(&f->tmp, s, s->lag_ns, s->window_ns,
-                                       first, SIZE_MAX, &f->rows));
+    HEDDLE_TRY(heddle_energy_rows_make(&f->tmp, s, 0, s->nparts, first,
+                                       SIZE_MAX, &f->rows));
     if (!heddle_energy_gram_init(&f->tmp, s->ncols, &g))
         return HEDDLE_ENOMEM;
     for (size_t each = 1; each <= MAX_EACH; each *= 2) {
@@ -109,8 +116,8 @@ static heddle_status choose_rows(struct solve *f)
         }
     }
     /* Merged for good. */
-    HEDDLE_TRY(heddle_energy_rows_make(&f->tmp, s, s->lag_ns, s->window_ns,
-                                       f->out->each, SIZE_MAX, &f->rows));
+    HEDDLE_TRY(heddle_energy_rows_make(&f->tmp, s, 0, s->nparts, f->out->each,
+                                       SIZE_MAX, &f->rows));
     f->out->nrows = f->rows.n;
     return HEDDLE_OK;
 }
@@ -308,6 +315,24 @@ static void given_prior(struct solve *f)
     }
 }
 
+/* From what a fit without prior leaves unexplained. */
+static void floor_make(struct solve *f)
+{
+    const size_t n = f->n;
+    const double left = (double)f->all.nrows - (double)n;
+
+    heddle_energy_nnls(n, f->all.g, f->all.h, f->x, f->work);
+    f->sigma =
+        sqrt(heddle_energy_gram_rss(&f->all, f->x) / (left > 1 ? left : 1));
+    for (size_t i = 1; i < n; i++) {
+        const bool is_bytes = f->s->has_bytes && i == f->to[f->s->ncols - 1];
+        const double error = is_bytes ? BYTE_JOULES : f->prior[i];
+
+        if (error > 0)
+            f->floor[i] = f->sigma * f->sigma / (error * error);
+    }
+}
+
 static heddle_status prior_make(struct solve *f,
                                 const struct heddle_energy_gram *g)
 {
@@ -319,7 +344,8 @@ static heddle_status prior_make(struct solve *f,
     given_prior(f);
     f->prior = heddle_scratch_get(&f->tmp, f->n, sizeof(*f->prior));
     f->ridge = heddle_scratch_get(&f->tmp, f->n, sizeof(*f->ridge));
-    if (f->prior == NULL || f->ridge == NULL)
+    f->floor = heddle_scratch_get(&f->tmp, f->n, sizeof(*f->floor));
+    if (f->prior == NULL || f->ridge == NULL || f->floor == NULL)
         return HEDDLE_ENOMEM;
     for (size_t c = 1; c < s->ncols; c++) {
         if (f->to[c] == SIZE_MAX)
@@ -335,29 +361,33 @@ static heddle_status prior_make(struct solve *f,
     for (size_t c = 1; c < s->ncols - (s->has_bytes ? 1 : 0); c++)
         if (f->to[c] != SIZE_MAX)
             f->ridge[f->to[c]] = mean / (double)n;
+    floor_make(f);
     return HEDDLE_OK;
 }
 
 /* ---- solving ----------------------------------------------------------------- */
 
-/* g + lambda ridge, h + lambda ridge prior */
+/* The weight of the prior of unknown i. */
+static double weight(const struct solve *f, double lambda, size_t i)
+{
+    return lambda * f->ridge[i] + f->floor[i];
+}
+
+/* g and h with the prior as further rows. */
 static void with_ridge(struct solve *f, const struct heddle_energy_gram *g,
-                       double lambda)
+                       const double *prior, double lambda)
 {
     memcpy(f->gl, g->g, f->n * f->n * sizeof(*f->gl));
     for (size_t i = 0; i < f->n; i++) {
-        const double r =
-            lambda * f->ridge[i] * (double)g->nrows / (double)f->all.nrows;
-
-        f->gl[i * f->n + i] += r;
-        f->hl[i] = g->h[i] + r * f->prior[i];
+        f->gl[i * f->n + i] += weight(f, lambda, i);
+        f->hl[i] = g->h[i] + weight(f, lambda, i) * prior[i];
     }
 }
 
 static void solve_one(struct solve *f, const struct heddle_energy_gram *g,
-                      double lambda, double *x)
+                      const double *prior, double lambda, double *x)
 {
-    with_ridge(f, g, lambda);
+    with_ridge(f, g, prior, lambda);
     heddle_energy_nnls(f->n, f->gl, f->hl, x, f->work);
 }
 
@@ -367,7 +397,7 @@ static double gcv(struct solve *f, double lambda)
     const size_t n = f->n;
     double *l = f->work, *e = f->work + n * n, trace = 0, left;
 
-    with_ridge(f, &f->all, lambda);
+    with_ridge(f, &f->all, f->prior, lambda);
     if (!heddle_energy_cholesky(n, f->gl, l))
         return INFINITY;
     heddle_energy_cholesky_solve(n, l, f->hl, f->x);
@@ -409,12 +439,26 @@ static void expand(const struct solve *f, const double *x, double *out)
         out[c] = f->to[c] == SIZE_MAX ? f->out->prior[c] : x[f->to[c]];
 }
 
+/* A prior within its error, as its weight says how large that is. */
+static double draw_prior(const struct solve *f, double lambda, size_t i,
+                         struct heddle_rng *rng)
+{
+    const double w = weight(f, lambda, i);
+    double sum = -6, x;
+
+    for (int k = 0; k < 12; k++) /* normal, nearly */
+        sum += heddle_rng_double(rng);
+    x = w > 0 ? f->prior[i] + sum * f->sigma / sqrt(w) : f->prior[i];
+    return x > 0 ? x : 0;
+}
+
 static heddle_status bootstrap(struct solve *f)
 {
     struct heddle_energy_solution *out = f->out;
     struct heddle_energy_gram g;
     struct heddle_rng rng;
-    double *x = heddle_scratch_get(&f->tmp, f->n, sizeof(*x));
+    double *x = heddle_scratch_get(&f->tmp, 2 * f->n, sizeof(*x));
+    double *drawn = x + f->n;
 
     out->nboot = f->nblocks >= 4 ? f->o->nboot : 0;
     out->boot = heddle_scratch_get(f->s->mem, out->nboot * out->ncols,
@@ -428,7 +472,9 @@ static heddle_status bootstrap(struct solve *f)
         for (size_t i = 0; i < f->nblocks; i++)
             heddle_energy_gram_add(
                 &g, &f->small[heddle_rng_below(&rng, f->nblocks)], 1);
-        solve_one(f, &g, out->lambda, x);
+        for (size_t i = 0; i < f->n; i++)
+            drawn[i] = draw_prior(f, out->lambda, i, &rng);
+        solve_one(f, &g, drawn, out->lambda, x);
         expand(f, x, out->boot + k * out->ncols);
     }
     return HEDDLE_OK;
@@ -451,7 +497,7 @@ static heddle_status hold_out(struct solve *f)
                                    &f->small[i], 1);
         if (one.nrows == 0 || g.nrows == 0)
             continue;
-        solve_one(f, &g, out->lambda, f->x);
+        solve_one(f, &g, f->prior, out->lambda, f->x);
         out->measured[log] = one.joules;
         out->predicted[log] = 0;
         for (size_t i = 0; i < f->n; i++)
@@ -513,7 +559,7 @@ static heddle_status solve(struct solve *f)
     f->out->condition = heddle_energy_condition(f->n, f->all.g, f->work);
     HEDDLE_TRY(bootstrap(f));
     HEDDLE_TRY(hold_out(f));
-    solve_one(f, &f->all, f->out->lambda, f->x);
+    solve_one(f, &f->all, f->prior, f->out->lambda, f->x);
     f->out->r2 = r_squared(f, f->x);
     expand(f, f->x, f->out->x);
     return HEDDLE_OK;
