@@ -568,8 +568,8 @@ static heddle_status note_results(struct fit *f)
         for (size_t c = 1; c < y->ncols; c++)
             if (!x->has_data[c] && y->key[c] != SIZE_MAX)
                 HEDDLE_TRY(note(f,
-                                "%s on %s did not run while %s was read: it "
-                                "has the mean of its device",
+                                "%s on %s ran too little while %s was read: "
+                                "it has the mean of its device",
                                 f->keys.key[y->key[c]].kernel,
                                 f->keys.key[y->key[c]].device, y->name));
     }

@@ -11,9 +11,10 @@
  * Ridge      watts are drawn to a prior: the caller's, else the mean of the
  *            device, from a fit with one column per device. How strongly is
  *            chosen by generalised cross validation (lambda), but never less than
- *            if the prior were a measurement with its own size as its error:
- *            that is nothing beside the data of a kernel that ran for a while,
- *            and keeps one that hardly ran from following the noise.
+ *            if the prior were a measurement with an error as large as the watts
+ *            that were seen at all: that is nothing beside the data of a kernel that ran for a while,
+ *            and keeps one that hardly ran from following the noise. A kernel
+ *            that draws of the data still disagree about keeps its prior.
  * Blocks     rows are summed up in at most MAX_BLOCKS blocks, none of two logs.
  *            The bootstrap draws blocks, so that what neighbours have in common
  *            is kept, and priors within their error; a run is held out by taking
@@ -24,17 +25,21 @@
 
 #include "base/assert.h"
 #include "base/rng.h"
+#include "base/sort.h"
 #include "energy/fit.h"
 #include "energy/nnls.h"
 #include "energy/run.h"
 
 enum { MAX_BLOCKS = 48, MAX_ROWS = 65536, MIN_ROWS = 40, MAX_EACH = 64 };
+enum { FEW_BLOCKS = 4, WEAK_DRAWS = 60 };
 
 #define TWINS       0.99
 #define FLAT        1e-4  /* share of a column that is not idle's */
 #define LAMBDA_LO   1e-9  /* the least lambda that is tried */
 #define LAMBDA_UP   3.163 /* from one to the next */
 #define NLAMBDAS    19
+#define BUSY        0.25 /* workers, for a row that counts as busy */
+#define PINNED      1e6  /* the weight of a prior that stands for the data */
 #define BYTE_JOULES 1e-9 /* the error of the prior of bytes, which is 0 */
 
 struct solve {
@@ -53,6 +58,7 @@ struct solve {
     double *ridge; /* [n] what lambda is multiplied by; 0: free */
     double *floor; /* [n] the least weight of the prior */
     double sigma;  /* standard deviation of a row */
+    double scale;  /* watts that a kernel may well have */
     double *x, *work, *gl, *hl;
 };
 
@@ -262,6 +268,39 @@ static heddle_status small_make(struct solve *f)
 
 /* ---- prior and ridge -------------------------------------------------------- */
 
+/* Watts of a worker, idle power taken out, in the rows where they are highest:
+ * the mean of a device says little about its kernels when one of them ran nearly
+ * all the time. */
+static heddle_status scale_make(struct solve *f, double idle)
+{
+    const size_t last = f->s->ncols - (f->s->has_bytes ? 1 : 0);
+    struct heddle_pair *p =
+        heddle_scratch_get(&f->tmp, 2 * f->rows.n, sizeof(*p));
+    size_t n = 0;
+
+    if (p == NULL)
+        return HEDDLE_ENOMEM;
+    for (size_t i = 0; i < f->rows.n; i++) {
+        const double *a = f->rows.a + i * f->rows.ncols;
+        double busy = 0, watts;
+
+        for (size_t c = 1; c < last; c++)
+            busy += a[c];
+        watts = busy > BUSY * a[0] ? (f->rows.b[i] - idle * a[0]) / busy : 0;
+        if (watts > 0) {
+            memcpy(&p[n].key, &watts, sizeof(watts)); /* in order, if > 0 */
+            p[n++].idx = i;
+        }
+    }
+    heddle_sort_pairs(p, p + n, n);
+    if (n > 0)
+        memcpy(&f->scale, &p[(n - 1) * 19 / 20].key, sizeof(f->scale));
+    for (size_t c = 1; c < last; c++)
+        if (f->out->prior[c] > f->scale)
+            f->scale = f->out->prior[c];
+    return HEDDLE_OK;
+}
+
 /* The mean watts of each device: one column for all of its keys. */
 static heddle_status device_means(struct solve *f,
                                   const struct heddle_energy_gram *g)
@@ -289,7 +328,7 @@ static heddle_status device_means(struct solve *f,
     heddle_energy_nnls(n, d.g, d.h, f->x, f->work);
     for (size_t c = 1; c < last; c++)
         f->out->prior[c] = f->x[to[c]];
-    return HEDDLE_OK;
+    return scale_make(f, f->x[0]);
 }
 
 /* Watts of the caller's model, for the share of this domain. */
@@ -326,7 +365,7 @@ static void floor_make(struct solve *f)
         sqrt(heddle_energy_gram_rss(&f->all, f->x) / (left > 1 ? left : 1));
     for (size_t i = 1; i < n; i++) {
         const bool is_bytes = f->s->has_bytes && i == f->to[f->s->ncols - 1];
-        const double error = is_bytes ? BYTE_JOULES : f->prior[i];
+        const double error = is_bytes ? BYTE_JOULES : f->scale;
 
         if (error > 0)
             f->floor[i] = f->sigma * f->sigma / (error * error);
@@ -448,34 +487,88 @@ static double draw_prior(const struct solve *f, double lambda, size_t i,
 
     for (int k = 0; k < 12; k++) /* normal, nearly */
         sum += heddle_rng_double(rng);
-    x = w > 0 ? f->prior[i] + sum * f->sigma / sqrt(w) : f->prior[i];
+    x = f->prior[i];
+    if (w >= PINNED * f->all.g[0])
+        x += sum * f->scale / 2; /* nothing is known but that */
+    else if (w > 0)
+        x += sum * f->sigma / sqrt(w);
     return x > 0 ? x : 0;
+}
+
+struct draws {
+    struct heddle_energy_gram g;
+    struct heddle_rng rng;
+    double *x, *prior; /* [n] */
+};
+
+static heddle_status draws_init(struct solve *f, struct draws *d)
+{
+    d->x = heddle_scratch_get(&f->tmp, 2 * f->n, sizeof(*d->x));
+    heddle_rng_seed(&d->rng, f->o->seed);
+    if (d->x == NULL || !heddle_energy_gram_init(&f->tmp, f->n, &d->g))
+        return HEDDLE_ENOMEM;
+    d->prior = d->x + f->n;
+    return HEDDLE_OK;
+}
+
+/* A solution from blocks that are drawn, into d->x. */
+static void draw(struct solve *f, struct draws *d)
+{
+    heddle_energy_gram_clear(&d->g);
+    for (size_t i = 0; i < f->nblocks; i++)
+        heddle_energy_gram_add(
+            &d->g, &f->small[heddle_rng_below(&d->rng, f->nblocks)], 1);
+    for (size_t i = 0; i < f->n; i++)
+        d->prior[i] = draw_prior(f, f->out->lambda, i, &d->rng);
+    solve_one(f, &d->g, d->prior, f->out->lambda, d->x);
+}
+
+/* Kernels about which the draws disagree by about as much as kernels differ at all
+ * keep the mean of their device. */
+static heddle_status pin_weak(struct solve *f)
+{
+    double *sum = heddle_scratch_get(&f->tmp, 2 * f->n, sizeof(*sum));
+    double *squares = sum + f->n;
+    const bool is_few = f->nblocks < FEW_BLOCKS;
+    struct draws d;
+
+    if (sum == NULL)
+        return HEDDLE_ENOMEM;
+    HEDDLE_TRY(draws_init(f, &d));
+    for (int k = 0; k < WEAK_DRAWS && !is_few; k++) {
+        draw(f, &d);
+        for (size_t i = 0; i < f->n; i++) {
+            sum[i] += d.x[i] / WEAK_DRAWS;
+            squares[i] += d.x[i] * d.x[i] / WEAK_DRAWS;
+        }
+    }
+    for (size_t c = 1; c < f->s->ncols; c++) {
+        const size_t i = f->to[c];
+
+        if (i == SIZE_MAX || !(f->prior[i] > 0) ||
+            (!is_few &&
+             squares[i] - sum[i] * sum[i] <= f->scale * f->scale / 2))
+            continue;
+        f->floor[i] = PINNED * f->all.g[0];
+        f->out->has_data[c] = false;
+    }
+    return HEDDLE_OK;
 }
 
 static heddle_status bootstrap(struct solve *f)
 {
     struct heddle_energy_solution *out = f->out;
-    struct heddle_energy_gram g;
-    struct heddle_rng rng;
-    double *x = heddle_scratch_get(&f->tmp, 2 * f->n, sizeof(*x));
-    double *drawn = x + f->n;
+    struct draws d;
 
-    out->nboot = f->nblocks >= 4 ? f->o->nboot : 0;
+    out->nboot = f->nblocks >= FEW_BLOCKS ? f->o->nboot : 0;
     out->boot = heddle_scratch_get(f->s->mem, out->nboot * out->ncols,
                                    sizeof(*out->boot));
-    if (x == NULL || out->boot == NULL ||
-        !heddle_energy_gram_init(&f->tmp, f->n, &g))
+    if (out->boot == NULL)
         return HEDDLE_ENOMEM;
-    heddle_rng_seed(&rng, f->o->seed);
+    HEDDLE_TRY(draws_init(f, &d));
     for (size_t k = 0; k < out->nboot; k++) {
-        heddle_energy_gram_clear(&g);
-        for (size_t i = 0; i < f->nblocks; i++)
-            heddle_energy_gram_add(
-                &g, &f->small[heddle_rng_below(&rng, f->nblocks)], 1);
-        for (size_t i = 0; i < f->n; i++)
-            drawn[i] = draw_prior(f, out->lambda, i, &rng);
-        solve_one(f, &g, drawn, out->lambda, x);
-        expand(f, x, out->boot + k * out->ncols);
+        draw(f, &d);
+        expand(f, d.x, out->boot + k * out->ncols);
     }
     return HEDDLE_OK;
 }
@@ -557,6 +650,7 @@ static heddle_status solve(struct solve *f)
     HEDDLE_TRY(prior_make(f, &whole));
     f->out->lambda = best_lambda(f);
     f->out->condition = heddle_energy_condition(f->n, f->all.g, f->work);
+    HEDDLE_TRY(pin_weak(f));
     HEDDLE_TRY(bootstrap(f));
     HEDDLE_TRY(hold_out(f));
     solve_one(f, &f->all, f->prior, f->out->lambda, f->x);
