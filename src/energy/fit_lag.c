@@ -3,8 +3,9 @@
  * How late a counter is, and over what it averages: the shift and the width for
  * which the rows explain most of the energy.
  *
- * Search     a grid of shifts up to two steps, for whole steps and for windows from
- *            an eighth of a step to eight; then the best is refined by halving.
+ * Search     a grid of shifts up to two steps, first for whole steps, then for
+ *            windows from an eighth of a step to eight; the best of each is
+ *            refined by halving.
  * Runs       the window is the counter's. When it is read after an update differs
  *            from run to run, so the lag is then refined for each log by itself.
  * Doubt      an estimate counts only if it explains GAIN of what is left
@@ -157,12 +158,18 @@ static heddle_status parts(struct search *f, int64_t step)
     return HEDDLE_OK;
 }
 
-static heddle_status grid(struct search *f, int64_t step)
+/* Shifts of whole steps. */
+static heddle_status grid_whole(struct search *f, int64_t step)
 {
     for (int k = 1; k <= SHIFTS; k++)
         HEDDLE_TRY(try(f, k * step * 2 / SHIFTS, 0));
-    for (int64_t w = step / 8; w <= step * 8; w *= 2)
-        for (int k = 0; k <= SHIFTS && w > 0; k++)
+    return HEDDLE_OK;
+}
+
+static heddle_status grid_windows(struct search *f, int64_t step)
+{
+    for (int64_t w = step / 8; w <= step * 8 && w > 0; w *= 2)
+        for (int k = 0; k <= SHIFTS; k++)
             HEDDLE_TRY(try(f, k * step * 2 / SHIFTS, w));
     return HEDDLE_OK;
 }
@@ -191,17 +198,29 @@ static heddle_status refine(struct search *f, int64_t step)
 
 static heddle_status search(struct search *f, int64_t step)
 {
-    double plain;
+    double plain, whole;
+    int64_t lag;
 
     f->rss = INFINITY;
     HEDDLE_TRY(try(f, 0, 0));
     plain = f->rss;
     if (heddle_energy_count_steps(f->s) < 3 * f->all.n || !(plain > 0))
         return HEDDLE_OK;
-    HEDDLE_TRY(grid(f, step));
+    HEDDLE_TRY(grid_whole(f, step));
     HEDDLE_TRY(refine(f, step));
-    if (f->rss > (1 - GAIN) * plain)
-        f->lag = f->window = 0;
+    if (f->rss > (1 - GAIN) * plain) {
+        f->rss = plain;
+        f->lag = 0;
+    }
+    whole = f->rss;
+    lag = f->lag;
+    f->rss = INFINITY;
+    HEDDLE_TRY(grid_windows(f, step));
+    HEDDLE_TRY(refine(f, step));
+    if (f->rss > (1 - GAIN) * whole) {
+        f->lag = lag;
+        f->window = 0;
+    }
     return parts(f, step);
 }
 

@@ -4,7 +4,8 @@
  *
  * Wraps      a reading below the one before is a wrap if the log says where the
  *            counter wraps and the energy is then a usual one; else it went back,
- *            and counting begins anew there.
+ *            and counting begins anew there. If the next reading is above the
+ *            one before, only the reading in between was wrong.
  * Starts     a counter that is updated less often than it is read was last updated
  *            some time before the first reading: the first step there has energy
  *            of before, and is left out.
@@ -173,7 +174,10 @@ struct reader {
     uint64_t uj, wrap_uj;
     int64_t at;
     bool has, is_start; /* nothing was added up since the start */
-    size_t nsame;       /* readings that did not change */
+    bool went_back;     /* with the last reading; this was before: */
+    uint64_t high_uj;
+    int64_t high_at;
+    size_t nsame; /* readings that did not change */
 };
 
 static void reading(struct heddle_energy_series *s, struct reader *r,
@@ -188,6 +192,15 @@ static void reading(struct heddle_energy_series *s, struct reader *r,
         r->nsame++;
         return;
     }
+    if (r->went_back && e->c == 0 && e->x >= r->high_uj) {
+        r->uj = r->high_uj;
+        r->at = r->high_at;
+        r->is_start = false;
+        up = e->x - r->uj;
+    }
+    r->went_back = is_back && !wraps && e->c == 0;
+    r->high_uj = r->uj;
+    r->high_at = r->at;
     if (!r->has || e->c != 0 || (is_back && !wraps) || e->t_ns <= r->at) {
         s->ngaps += r->has && e->c != 0;
         s->nback += is_back && !wraps && e->c == 0;
