@@ -110,7 +110,7 @@ TEST(there_and_back)
 
     heddle_rng_seed(&rng, test_seed());
     rig_init(&r);
-    for (size_t k = 0; k < test_scale(300); k++) {
+    for (size_t k = 0; k < test_scale(100); k++) {
         char x[HEDDLE_ENERGY_NAME_MAX + 1], y[40], z[40];
         struct heddle_energy_domain d = {.size = sizeof(d)}, d2 = d;
         struct heddle_energy_active a = {.size = sizeof(a)}, a2 = a;
@@ -286,7 +286,7 @@ TEST(damaged_files)
 
     heddle_rng_seed(&rng, test_seed());
     rig_init(&r);
-    for (size_t k = 0; k < n + test_scale(3000); k++) {
+    for (size_t k = 0; k < n + test_scale(1000); k++) {
         char text[sizeof(sample)];
         heddle_energy *e = NULL;
         heddle_status st;
