@@ -2,8 +2,8 @@
 /*
  * energy_input: a log and a model become a graph with joules.
  *
- * Model      the one that is given; else the one that was fitted for the machine,
- *            beside the models of time. None is made up.
+ * Model      the one that is given; else the one that was fitted for the machine.
+ *            None is made up.
  */
 #include "energy_input.h"
 
@@ -29,90 +29,6 @@ void energy_args_opts(struct energy_args *a, struct cli_opt *opts)
         {0}};
 
     memcpy(opts, own, (ENERGY_NOPTS - 1) * sizeof(*opts));
-}
-
-/* --- the model --------------------------------------------------------------- */
-
-/* "dir/node.machine" is "node"; in m->name. */
-static const char *base_name(const char *path, struct heddle_machine_counts *m)
-{
-    const char *slash = strrchr(path, '/');
-    char *dot;
-
-    snprintf(m->name, sizeof(m->name), "%s", slash != NULL ? slash + 1 : path);
-    dot = strrchr(m->name, '.');
-    if (dot != NULL && strcmp(dot, ".machine") == 0)
-        *dot = '\0';
-    return m->name;
-}
-
-/* The machine a model is kept under; NULL: the log does not say. */
-static const char *machine_name(const struct energy_input *in,
-                                struct heddle_machine_counts *m)
-{
-    const struct heddle_log_view *v = heddle_log_get_view(in->log);
-    const char *host = NULL;
-
-    m->size = sizeof(*m);
-    if (in->b.machine != NULL &&
-        heddle_machine_describe(in->b.machine, m) == HEDDLE_OK)
-        return m->name;
-    for (size_t i = 0; i < v->ninfos; i++) {
-        if (strcmp(v->infos[i].key, "machine") == 0)
-            return base_name(v->infos[i].value, m);
-        if (strcmp(v->infos[i].key, "host") == 0)
-            host = v->infos[i].value;
-    }
-    return host;
-}
-
-/* As in docs/formats/energy.md, "Where it is kept". */
-static bool model_file(char *out, size_t bytes, const char *name)
-{
-    char dir[2048];
-    struct heddle_text t;
-
-    heddle_env_cache_dir(dir, sizeof(dir));
-    heddle_text_init(&t, out, bytes);
-    heddle_text_add(&t, "%s/energy/", dir);
-    for (const char *s = name; *s != '\0'; s++) {
-        const bool is_plain =
-            (*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') ||
-            (*s >= '0' && *s <= '9') || strchr("_-.:+=,@", *s) != NULL;
-
-        if (is_plain && !(s == name && *s == '.'))
-            heddle_text_add(&t, "%c", *s);
-        else
-            heddle_text_add(&t, "%%%02X", (unsigned char)*s);
-    }
-    heddle_text_add(&t, ".energy");
-    return dir[0] != '\0' && strlen(out) + 1 < bytes;
-}
-
-static int open_model(struct energy_input *in, const struct energy_args *a)
-{
-    struct heddle_machine_counts m;
-    const char *name = machine_name(in, &m);
-    heddle_status st;
-
-    if (a->model != NULL) {
-        snprintf(in->model_path, sizeof(in->model_path), "%s", a->model);
-    } else if (name == NULL || name[0] == '\0' ||
-               !model_file(in->model_path, sizeof(in->model_path), name)) {
-        return cli_fail(in->c,
-                        "%s: no energy model: the log does not say on which "
-                        "machine it was made; give one with --model FILE",
-                        in->path);
-    }
-    st = heddle_energy_read(NULL, in->model_path, &in->model, in->why,
-                            sizeof(in->why));
-    if (st == HEDDLE_ENOENT && a->model == NULL)
-        return cli_fail(in->c,
-                        "no energy model: '%s' is not there; 'heddle energy "
-                        "fit' makes it from logs with power samples, or give "
-                        "one with --model FILE",
-                        in->model_path);
-    return st == HEDDLE_OK ? 0 : energy_input_fail(in, st);
 }
 
 /* --- caps ---------------------------------------------------------------------- */
@@ -201,7 +117,8 @@ int energy_input_open(struct energy_input *in, struct cli *c, const char *verb,
         return cli_fail(c, "%s: %s", in->path, in->b.why);
     if (in->b.g->graph.ntasks == 0)
         return cli_fail(c, "%s: no task of the log ended well", in->path);
-    rc = open_model(in, a);
+    rc = energy_open_model_for(c, a->model, a->machine, in->log, in->model_path,
+                               &in->model);
     if (rc == 0)
         rc = make_graph(in, a);
     if (rc != 0)

@@ -13,6 +13,7 @@
 
 #include "base/json.h"
 #include "cmd.h"
+#include "energy_cmd.h"
 #include "heddle/energy_bound.h"
 #include "run_bound.h"
 
@@ -36,7 +37,7 @@ struct energy_input {
     heddle_log *log;
     struct run_bound b;
     heddle_energy *model;
-    char model_path[4096];
+    char model_path[ENERGY_PATH];
     struct heddle_energy_instance *g;
     double run_active, run_total; /* joules of the run; NAN: not known */
     char why[ENERGY_WHY];
