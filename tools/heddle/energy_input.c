@@ -98,7 +98,7 @@ int energy_input_fail(struct energy_input *in, heddle_status st)
 int energy_input_open(struct energy_input *in, struct cli *c, const char *verb,
                       const struct cli_args *args, struct energy_args *a)
 {
-    enum heddle_log_durations by;
+    enum heddle_log_durations by = HEDDLE_DURATIONS_MEASURED;
     int rc;
 
     in->c = c;
