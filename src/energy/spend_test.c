@@ -85,6 +85,71 @@ TEST(no_policy_beats_the_bound)
     CHECK(last < INFINITY);
 }
 
+/* Random graphs of some size, on up to five types: bounds are proved, and no
+ * schedule is below the one at its own length. */
+TEST(random_graphs)
+{
+    enum { TASKS = 120, TYPES = 5, EDGES = 400 };
+    static uint32_t from[EDGES], to[EDGES];
+    static double time[TASKS * TYPES], joules[TASKS * TYPES];
+    const char *const policy[] = {"heft", "fastest", "balanced"};
+    const size_t rounds = test_scale(60);
+    struct heddle_rng r;
+
+    for (size_t k = 0; k < rounds; k++) {
+        const uint64_t seed = test_seed() + (k > 0);
+        uint32_t nworkers[TYPES];
+        struct heddle_bound_graph g = {.size = sizeof(g),
+                                       .edge_from = from,
+                                       .edge_to = to,
+                                       .nworkers = nworkers,
+                                       .time = time};
+        struct heddle_energy_graph eg = {
+            .size = sizeof(eg), .graph = &g, .joules = joules};
+
+        test_set_seed(seed);
+        heddle_rng_seed(&r, seed);
+        g.ntasks = 1 + heddle_rng_below32(&r, TASKS);
+        g.ntypes = 1 + heddle_rng_below32(&r, TYPES);
+        eg.idle = heddle_rng_double(&r) * 20.0;
+        for (uint32_t i = 0; i < g.ntypes; i++)
+            nworkers[i] = (i == 0) + heddle_rng_below32(&r, 4);
+        for (uint32_t i = 0; i < g.ntasks * g.ntypes; i++) {
+            const uint32_t dice = heddle_rng_below32(&r, 12);
+
+            time[i] = dice == 0 && i % g.ntypes != 0 ? (double)INFINITY
+                      : dice == 1                    ? 0.0
+                                  : 10.0 * heddle_rng_double(&r);
+            joules[i] = 30.0 * heddle_rng_double(&r);
+        }
+        for (uint32_t t = 1; t < g.ntasks; t++)
+            for (uint32_t e = heddle_rng_below32(&r, 4); e > 0; e--) {
+                from[g.nedges] = heddle_rng_below32(&r, t);
+                to[g.nedges++] = t;
+            }
+        for (int i = 0; i < 3; i++) {
+            const struct heddle_offline_opts o = {
+                .size = sizeof(o), .policy = policy[i], .time_ns = UINT64_MAX};
+            struct heddle_offline_result s = {.size = sizeof(s)};
+            struct heddle_energy_bound_result b = {.size = sizeof(b)};
+            struct heddle_energy_limits l = {.size = sizeof(l),
+                                             .time_ns = UINT64_MAX};
+            struct heddle_energy_cost c;
+
+            CHECK_OK(heddle_offline_schedule(&g, &o, &s));
+            CHECK_OK(heddle_energy_of_schedule(&eg, &s, &c));
+            l.deadline = s.makespan;
+            CHECK_OK(heddle_energy_bound(&eg, &l, &b));
+            CHECK_OK(
+                heddle_energy_bound_check(&eg, &b.cert, b.value, NULL, NULL));
+            CHECK(b.value <= c.total * (1.0 + 1e-9));
+            CHECK(b.upper >= b.value);
+            heddle_energy_bound_finish(&b);
+            heddle_offline_finish(&s);
+        }
+    }
+}
+
 TEST(goals_differ)
 {
     double value[HEDDLE_ENERGY_NGOALS + 1][2]; /* joules, length */
@@ -346,7 +411,7 @@ TEST(each_allocation_fails)
     }
 }
 
-TEST_MAIN(cholesky_is_near_the_bound, no_policy_beats_the_bound, goals_differ,
-          frontier_falls, impossible_deadlines_are_proved,
+TEST_MAIN(cholesky_is_near_the_bound, no_policy_beats_the_bound, random_graphs,
+          goals_differ, frontier_falls, impossible_deadlines_are_proved,
           absurd_input_is_refused, empty_graphs_need_nothing,
           time_limits_only_weaken, each_allocation_fails)
