@@ -232,7 +232,8 @@ struct heddle_energy_opts {
  * result_out->size before; end it with heddle_offline_finish(). *fastest_out
  * (may be NULL) is the length of the fastest schedule.
  *
- * HEDDLE_ENOENT  no schedule was found that keeps the deadline
+ * HEDDLE_ENOENT  no schedule was found that keeps the deadline; *fastest_out is
+ *                set all the same
  * HEDDLE_EINVAL  as heddle_energy_bound(); a weight that is not from 0 to 1; no
  *                limit at all
  * HEDDLE_ECYCLE  the edges form a cycle

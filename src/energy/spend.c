@@ -188,7 +188,7 @@ heddle_status heddle_energy_schedule(const struct heddle_energy_graph *eg,
         st = FAIL(HEDDLE_EINVAL, "the fastest schedule is not of this graph");
     if (st == HEDDLE_OK)
         st = find_cheap(x, result_out);
-    if (st == HEDDLE_OK && fastest_out != NULL)
+    if ((st == HEDDLE_OK || st == HEDDLE_ENOENT) && fastest_out != NULL)
         *fastest_out = x->o.fastest->makespan;
     heddle_free(x->o.alloc, x->cost, x->cells * sizeof(*x->cost));
     heddle_offline_finish(&x->fast);

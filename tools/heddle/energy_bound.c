@@ -49,6 +49,10 @@ static void print_text(const struct answer *x)
             "checked)\n",
             x->r.value, x->deadline < INFINITY ? " in that time" : "",
             x->r.cert.nterms);
+    if (!x->has_schedule) {
+        fprintf(f, "schedule     none: %s\n", x->in.why);
+        return;
+    }
     fprintf(f,
             "schedule     %.4g J in %s: %.4g J of tasks, %.4g J idle; %.3f "
             "times the bound\n",
@@ -177,6 +181,8 @@ static int answer_all(struct answer *x, const struct bound_args *a)
         return say_impossible(x);
     if (st == HEDDLE_OK)
         st = find_schedule(x, a);
+    if (st == HEDDLE_ENOENT) /* the bound stands without one */
+        st = HEDDLE_OK;
     if (st == HEDDLE_OK && a->slack != NULL) {
         x->deadline = (1.0 + a->part) * x->fastest;
         st = find_bound(x, a);

@@ -35,6 +35,13 @@ ok energy bound run.log --model "$e" --slack 0.1 --time 50ms --goal edp
 has '^bound .* checked'
 has '^schedule '
 ok energy bound run.log --model "$e" --time 50ms --goal weight=0.5
+# A deadline just above the bound on the length: windows and paths together
+# prove that nobody keeps it.
+json 1 energy bound run.log --model "$e" --machine "$m" --time 1h --iterations 20
+t=$(python3 -c 'import json
+print("%dns" % (json.load(open("out"))["time_bound"] * 1e9 + 2))')
+fails 1 'more energy than they can draw' energy bound run.log --model "$e" \
+    --machine "$m" --time 1h --iterations 20 --deadline "$t"
 # The same limits, the same answer.
 json 1 energy bound run.log --model "$e" --iterations 50 --time 1h
 cmp -s out free || wrong 'the same search twice'
