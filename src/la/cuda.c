@@ -13,6 +13,8 @@
 #include <stdio.h>
 
 #include "heddle/cuda.h"
+#include "la/cuda_cluster_d.h"
+#include "la/cuda_cluster_s.h"
 #include "la/cuda_kernels.h"
 
 enum { PANEL = 32, STRIDE = PANEL + 1, MAX_WARPS = 32, MAX_BLOCKS = 256 };
@@ -179,11 +181,14 @@ heddle_status heddle_gpu_potrf(struct la_gpu *g, char uplo, struct la_block a,
 
 /* Without our kernels (a device that does not take them) the task is declined:
  * nothing of it was done before the first of them. */
-static heddle_status kernel(struct la_gpu *g, const char *entry,
-                            void **function_out)
+static heddle_status kernel(struct la_gpu *g, bool is_cluster,
+                            const char *entry, void **function_out)
 {
+    const char *image = !is_cluster    ? la_kernels_ptx
+                        : g->t == LA_S ? la_cluster_s_ptx
+                                       : la_cluster_d_ptx;
     const heddle_status st =
-        heddle_cuda_kernel(g->x, la_kernels_ptx, 0, entry, function_out);
+        heddle_cuda_kernel(g->x, image, 0, entry, function_out);
 
     return st == HEDDLE_EINVAL ? HEDDLE_EDECLINED : st;
 }
@@ -197,12 +202,18 @@ static heddle_status put(struct la_gpu *g, const char *name,
     char entry[16];
 
     snprintf(entry, sizeof(entry), "%s_%c", name, g->t == LA_S ? 's' : 'd');
-    LA_TRY(kernel(g, entry, &function));
+    LA_TRY(kernel(g, shape.cluster > 0, entry, &function));
     for (unsigned i = 0; i < n; i++)
         args[i] = (struct heddle_cuda_arg){.value = values[i]};
     return heddle_cuda_launch(g->x, function, &shape, args, n);
 }
 
+/* Of the module of clusters; `cluster` 1: it is there, but has none. */
+#define CLUSTER_SHAPE(blocks, threads, shared, n)                              \
+    ((struct heddle_cuda_shape){.grid = {(unsigned)(blocks)},                  \
+                                .block = {(unsigned)(threads)},                \
+                                .shared_bytes = (shared),                      \
+                                .cluster = (n)})
 #define SHAPE(blocks, threads, shared)                                         \
     ((struct heddle_cuda_shape){.grid = {(unsigned)(blocks)},                  \
                                 .block = {(unsigned)(threads)},                \
@@ -274,7 +285,7 @@ static heddle_status start_panel(struct la_gpu *g, unsigned **bar, void **tell)
 
     *bar = heddle_exec_scratch(g->x);
     *tell = (char *)*bar + 4096;
-    LA_TRY(kernel(g, "la_zero", &function));
+    LA_TRY(kernel(g, false, "la_zero", &function));
     return heddle_cuda_launch(
         g->x, function, &(struct heddle_cuda_shape){.grid = {1}, .block = {32}},
         (const struct heddle_cuda_arg[]){{.value = bar}, {.value = &n}}, 2);
@@ -297,7 +308,7 @@ static heddle_status lu_library(struct la_gpu *g, struct la_block a,
     if (size == NULL || fn == NULL ||
         heddle_cuda_handle(g->x, HEDDLE_CUDA_CUSOLVER, &handle) != HEDDLE_OK)
         return HEDDLE_EDECLINED;
-    LA_TRY(kernel(g, "la_shift", &function));
+    LA_TRY(kernel(g, false, "la_shift", &function));
     code = size(handle, (int)a.m, (int)a.n, a.a, ld_of(a), &count);
     if (code != 0)
         return result(g, FN_GETRF_SIZE, code);
@@ -314,19 +325,94 @@ static heddle_status lu_library(struct la_gpu *g, struct la_block a,
         3);
 }
 
+/* Of cuda_cluster.cu, which says what the numbers are. */
+enum {
+    CLUSTER = 16,
+    CLUSTER_THREADS = 512,
+    CLUSTER_ROWS = CLUSTER * CLUSTER_THREADS,
+    CLUSTER_N = 64,
+    CLUSTER_LEAST = 1024, /* rows up to which cuSOLVER's panel is faster */
+    AFTER_THREADS = 256,
+    AFTER_COLUMNS = 8
+};
+
+/* Shared memory of a panel: words, U, the diagonal block, the rest. */
+static size_t cluster_bytes(const struct la_gpu *g, size_t w)
+{
+    const size_t e = la_bytes(g->t);
+
+    return (2 * (CLUSTER + 1) + 2) * (w * e + 16) +
+           (CLUSTER_N + 8) * (w * e + 16) + w * (w + 1) * e + 1024;
+}
+
+/* The panel of at most CLUSTER_N columns, by one cluster. */
+static heddle_status lu_narrow(struct la_gpu *g, struct la_block p, size_t row0,
+                               size_t col0, int *ipiv, int *info)
+{
+    const size_t rows = p.m <= CLUSTER_ROWS       ? 1
+                        : p.m <= 2 * CLUSTER_ROWS ? 2
+                                                  : 4;
+    const long long ld = (long long)p.ld;
+    const int m = (int)p.m, n = (int)p.n, first = (int)row0, before = (int)col0;
+
+    return PUT(g,
+               rows == 1   ? "la_lu_x1"
+               : rows == 2 ? "la_lu_x2"
+                           : "la_lu_x4",
+               CLUSTER_SHAPE(CLUSTER, CLUSTER_THREADS,
+                             cluster_bytes(g, 32 / rows), CLUSTER),
+               &p.a, &ld, &m, &n, &first, &before, &ipiv, &info);
+}
+
+/* By clusters of multiprocessors, where there are any: beside products that hold the
+ * device this is the panel that gets on. */
+static heddle_status lu_clusters(struct la_gpu *g, struct la_block a,
+                                 size_t row0, int *ipiv, int *info)
+{
+    const size_t n = la_min(a.m, a.n);
+    const void *one = heddle_la_one(g->t), *minus = heddle_la_minus_one(g->t);
+    const long long ld = (long long)a.ld;
+
+    if (a.m <= CLUSTER_LEAST || a.m > 4 * CLUSTER_ROWS ||
+        heddle_cuda_get_capability(g->x) < 90)
+        return HEDDLE_EDECLINED;
+    for (size_t j = 0; j < n; j += CLUSTER_N) {
+        const size_t w = la_min(CLUSTER_N, n - j), right = j + w;
+        const struct la_block row = la_part(g->t, a, j, 0, a.m - j, a.n);
+        const int left = (int)j, width = (int)w, more = (int)(a.n - right),
+                  first = (int)(row0 + j);
+        const size_t blocks = (j + AFTER_COLUMNS - 1) / AFTER_COLUMNS +
+                              (a.n - right + AFTER_COLUMNS - 1) / AFTER_COLUMNS;
+        int *piv = ipiv + j;
+
+        LA_TRY(lu_narrow(g, la_part(g->t, a, j, j, a.m - j, w), row0 + j, j,
+                         piv, info));
+        if (blocks > 0)
+            LA_TRY(PUT(g, "la_after",
+                       CLUSTER_SHAPE(blocks, AFTER_THREADS, 0, 1), &row.a, &ld,
+                       &left, &width, &more, &piv, &first));
+        if (right < a.m && right < a.n)
+            LA_TRY(heddle_gpu_gemm(
+                g, 'N', 'N', minus, la_part(g->t, a, right, j, a.m - right, w),
+                la_part(g->t, a, j, right, w, a.n - right), one,
+                la_part(g->t, a, right, right, a.m - right, a.n - right)));
+    }
+    return HEDDLE_OK;
+}
+
 heddle_status heddle_gpu_lu(struct la_gpu *g, struct la_block a, size_t row0,
                             int *ipiv, int *info)
 {
     const size_t n = la_min(a.m, a.n);
     const void *one = heddle_la_one(g->t), *minus = heddle_la_minus_one(g->t);
     const long long ld = (long long)a.ld;
-    const heddle_status st = a.n >= LU_LIBRARY
-                                 ? lu_library(g, a, row0, ipiv, info)
-                                 : HEDDLE_EDECLINED;
+    heddle_status st = lu_clusters(g, a, row0, ipiv, info);
     struct heddle_cuda_shape shape;
     unsigned *bar;
     void *tell;
 
+    if (st == HEDDLE_EDECLINED && a.n >= LU_LIBRARY)
+        st = lu_library(g, a, row0, ipiv, info);
     if (st != HEDDLE_EDECLINED)
         return st;
     if (a.n > LA_GPU_NB || !deal_rows(g, a.m, LU_EXTRA, &shape))
