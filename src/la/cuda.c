@@ -23,6 +23,7 @@ enum { PANEL = 32, STRIDE = PANEL + 1, MAX_WARPS = 32, MAX_BLOCKS = 256 };
 
 enum fn {
     FN_GEMM,
+    FN_GEMM_MANY,
     FN_SYRK,
     FN_TRSM,
     FN_POTRF_SIZE,
@@ -37,6 +38,9 @@ static const struct {
     const char *name[2]; /* float, double */
 } table[FN_COUNT] = {
     [FN_GEMM] = {HEDDLE_CUDA_CUBLAS, {"cublasSgemm_v2", "cublasDgemm_v2"}},
+    [FN_GEMM_MANY] = {HEDDLE_CUDA_CUBLAS,
+                      {"cublasSgemmStridedBatched",
+                       "cublasDgemmStridedBatched"}},
     [FN_SYRK] = {HEDDLE_CUDA_CUBLAS, {"cublasSsyrk_v2", "cublasDsyrk_v2"}},
     [FN_TRSM] = {HEDDLE_CUDA_CUBLAS, {"cublasStrsm_v2", "cublasDtrsm_v2"}},
     [FN_POTRF_SIZE] = {HEDDLE_CUDA_CUSOLVER,
@@ -54,6 +58,10 @@ static const struct {
 typedef int (*gemm_fn)(void *, int, int, int, int, int, const void *,
                        const void *, int, const void *, int, const void *,
                        void *, int);
+typedef int (*gemm_many_fn)(void *, int, int, int, int, int, const void *,
+                            const void *, int, long long, const void *, int,
+                            long long, const void *, void *, int, long long,
+                            int);
 typedef int (*syrk_fn)(void *, int, int, int, int, const void *, const void *,
                        int, const void *, void *, int);
 typedef int (*trsm_fn)(void *, int, int, int, int, int, int, const void *,
@@ -92,8 +100,9 @@ heddle_status heddle_gpu_open(struct la_gpu *g, struct heddle_exec *x,
     st = heddle_cuda_handle(x, HEDDLE_CUDA_CUBLAS, &g->blas);
     if (st == HEDDLE_ENOENT || st == HEDDLE_ENOSYS)
         return HEDDLE_EDECLINED;
-    if (st == HEDDLE_OK && (find(g, FN_GEMM) == 0 || find(g, FN_SYRK) == 0 ||
-                            find(g, FN_TRSM) == 0))
+    if (st == HEDDLE_OK &&
+        (find(g, FN_GEMM) == 0 || find(g, FN_GEMM_MANY) == 0 ||
+         find(g, FN_SYRK) == 0 || find(g, FN_TRSM) == 0))
         return HEDDLE_EDECLINED; /* not later: the task would have begun */
     return st;
 }
@@ -446,6 +455,81 @@ heddle_status heddle_gpu_lu(struct la_gpu *g, struct la_block a, size_t row0,
                 la_part(g->t, a, right, right, a.m - right, a.n - right)));
     }
     return HEDDLE_OK;
+}
+
+/* --- updates of LU ------------------------------------------------------------------- */
+
+enum { INVERT = 64, TAKE_THREADS = 256, TAKE_COLUMNS = 8 };
+
+/* `n` products of order s: C_i = alpha A_i B_i, each operand `step` elements behind the
+ * one before. */
+static heddle_status multiply_many(struct la_gpu *g, size_t s,
+                                   const void *alpha, struct la_block a,
+                                   size_t step_a, struct la_block b,
+                                   size_t step_b, struct la_block c,
+                                   size_t step_c, size_t n)
+{
+    const gemm_many_fn fn = (gemm_many_fn)find(g, FN_GEMM_MANY);
+
+    return result(g, FN_GEMM_MANY,
+                  fn(g->blas, 0, 0, (int)s, (int)s, (int)s, alpha, a.a,
+                     ld_of(a), (long long)step_a, b.a, ld_of(b),
+                     (long long)step_b, heddle_la_zero(g->t), c.a, ld_of(c),
+                     (long long)step_c, (int)n));
+}
+
+/* From the inverses of diagonal blocks to those of twice their order:
+ * below them comes -X_22 L_21 X_11. */
+static heddle_status join_inverses(struct la_gpu *g, struct la_block l,
+                                   struct la_block x, size_t s)
+{
+    const struct la_block tmp = {heddle_exec_scratch(g->x), s, s, s};
+    const size_t n = x.n / (2 * s), in_l = 2 * s * (l.ld + 1),
+                 in_x = 2 * s * (x.ld + 1);
+
+    LA_TRY(multiply_many(g, s, heddle_la_one(g->t),
+                         la_part(g->t, l, s, 0, s, s), in_l,
+                         la_part(g->t, x, 0, 0, s, s), in_x, tmp, s * s, n));
+    return multiply_many(g, s, heddle_la_minus_one(g->t),
+                         la_part(g->t, x, s, s, s, s), in_x, tmp, s * s,
+                         la_part(g->t, x, s, 0, s, s), in_x, n);
+}
+
+heddle_status heddle_gpu_lu_aux(struct la_gpu *g, struct la_block l,
+                                const int *ipiv, size_t row0, void *aux)
+{
+    const size_t w = l.n;
+    const struct la_block x = {aux, w, w, w};
+    const long long ldl = (long long)l.ld;
+    const int width = (int)w, first = (int)row0;
+    int *from = (int *)((char *)aux + w * w * la_bytes(g->t)),
+        *to = from + 2 * w;
+
+    LA_TRY(PUT(g, "la_invert", SHAPE(w / INVERT + 1, 512, 0), &l.a, &ldl,
+               &width, &aux, &ipiv, &first, &from, &to));
+    for (size_t s = INVERT; s < w; s *= 2)
+        LA_TRY(join_inverses(g, l, x, s));
+    return HEDDLE_OK;
+}
+
+heddle_status heddle_gpu_lu_apply(struct la_gpu *g, const void *aux, size_t w,
+                                  struct la_block a)
+{
+    const struct la_block x = {(void *)(uintptr_t)aux, w, w, w};
+    const struct la_block top = {heddle_exec_scratch(g->x), w, a.n, w};
+    const long long ld = (long long)a.ld;
+    const int n = (int)a.n, width = (int)w;
+    const int *from = (const int *)((const char *)aux + w * w * la_bytes(g->t)),
+              *to = from + 2 * w;
+
+    if (a.n == 0)
+        return HEDDLE_OK;
+    LA_TRY(PUT(g, "la_take",
+               SHAPE((a.n + TAKE_COLUMNS - 1) / TAKE_COLUMNS, TAKE_THREADS, 0),
+               &a.a, &ld, &n, &width, &from, &to, &top.a));
+    return heddle_gpu_gemm(g, 'N', 'N', heddle_la_one(g->t), x, top,
+                           heddle_la_zero(g->t),
+                           la_part(g->t, a, 0, 0, w, a.n));
 }
 
 /* --- QR ------------------------------------------------------------------------------ */
