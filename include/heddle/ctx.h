@@ -53,7 +53,11 @@ struct heddle_ctx_opts {
                                available now */
     enum heddle_switch log; /* the always-on recorder; default on */
     int log_level;          /* 0: default (tasks); 1..3: more, see heddle(7) */
-    const char *log_path;   /* keep everything and write it here; else the last
+    const char *energy;   /* energy counters in a log of level 1: "off", "auto"
+                               (default), or how often they are read, "20ms";
+                               with ",sys=DIR" behind it the kernel's files are
+                               there instead of in /sys */
+    const char *log_path; /* keep everything and write it here; else the last
                                tasks are kept (heddle_ctx_dump_log) */
     enum heddle_switch check;  /* access checker, slow; default off */
     enum heddle_switch models; /* time every kernel and keep the history;
