@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "test.h"
+#include "tests/test.h"
 
 struct tree {
     char root[256];
