@@ -10,8 +10,8 @@
 #include "base/faulty_test.h"
 #include "core/core.h"
 #include "heddle/energy_meter.h"
+#include "meter/tree_test.h"
 #include "test.h"
-#include "tests/power_tree.h"
 
 #define UJ "class/powercap/intel-rapl:0/energy_uj"
 #define MS UINT64_C(1000000)

@@ -7,8 +7,8 @@
 
 #include "base/faulty_test.h"
 #include "meter/meter.h"
+#include "meter/tree_test.h"
 #include "test.h"
-#include "tests/power_tree.h"
 
 extern const struct heddle_meter_ops heddle_meter_perf;
 

@@ -9,8 +9,8 @@
 #include "base/alloc.h"
 #include "base/faulty_test.h"
 #include "meter/meter.h"
+#include "meter/tree_test.h"
 #include "test.h"
-#include "tests/power_tree.h"
 
 extern const struct heddle_meter_ops heddle_meter_rapl;
 

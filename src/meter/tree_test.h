@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef HEDDLE_TESTS_POWER_TREE_H
-#define HEDDLE_TESTS_POWER_TREE_H
+#ifndef HEDDLE_METER_TREE_TEST_H
+#define HEDDLE_METER_TREE_TEST_H
 
 /*
  * A folder that looks like /sys as far as energy counters are concerned, for tests:
@@ -109,4 +109,4 @@ static inline void tree_zone(const struct tree *t, const char *zone,
 
 #define TREE_RANGE 262143328850ull /* of a real machine */
 
-#endif /* HEDDLE_TESTS_POWER_TREE_H */
+#endif /* HEDDLE_METER_TREE_TEST_H */
