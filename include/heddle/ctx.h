@@ -103,10 +103,11 @@ heddle_ctx_create(const struct heddle_ctx_opts *opts, heddle_ctx **ctx_out);
 /*
  * Waits for every task, stops the workers, frees everything; what
  * heddle_handle_acquire() still holds is released first. NULL is fine. Must
- * not be called by a task, nor while another thread uses the context: then
- * HEDDLE_EDEADLK or HEDDLE_ESTATE is returned and nothing happens. Otherwise
- * returns what the last heddle_wait() would, or why the log could not be
- * written; the context is gone in every such case.
+ * not be called by a task, by the message callback of a thread of the context,
+ * nor while another thread uses the context: then HEDDLE_EDEADLK or
+ * HEDDLE_ESTATE is returned and nothing happens. Otherwise returns what the
+ * last heddle_wait() would, or why the log could not be written; the context is
+ * gone in every such case.
  */
 HEDDLE_API heddle_status heddle_ctx_destroy(heddle_ctx *ctx);
 

@@ -854,6 +854,8 @@ uint32_t heddle_sampler_lanes(const heddle_ctx *ctx);
 /* The log is there: definitions, or why there are no samples; the first sample. */
 void heddle_sampler_begin(heddle_ctx *ctx, const struct heddle_ctx_opts *o);
 void heddle_sampler_start(heddle_ctx *ctx);
+/* Is the caller its thread, in a callback of the user? */
+bool heddle_sampler_is_self(const heddle_ctx *ctx);
 /* A sample of everything now. Any thread. */
 void heddle_sampler_take(heddle_ctx *ctx);
 /* The last sample; the thread is gone afterwards. */

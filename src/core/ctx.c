@@ -601,6 +601,9 @@ heddle_status heddle_ctx_destroy(heddle_ctx *ctx)
     if (heddle_ctx_self(ctx) != NULL)
         return heddle_fail(ctx, HEDDLE_EDEADLK,
                            "a task cannot destroy its context");
+    if (heddle_sampler_is_self(ctx))
+        return heddle_fail(ctx, HEDDLE_EDEADLK,
+                           "a message cannot destroy its context");
     heddle_grants_release(ctx); /* or ends of handles wait for ever */
     (void)heddle_submit_combine(ctx);
     (void)heddle_ctx_help(ctx, ctx_quiet, ctx, 0);

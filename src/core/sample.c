@@ -48,6 +48,7 @@ struct heddle_sampler {
     bool *is_told;            /* of each domain: that a reading was dropped */
     struct heddle_mutex lock; /* invariant (1) */
     _Atomic uint32_t stops;   /* futex word */
+    _Atomic uint32_t id;      /* the kernel's, of the thread; 0: none yet */
     bool has_thread;
     struct heddle_thread thread;
 };
@@ -343,8 +344,10 @@ static uint64_t sampler_round(struct heddle_sampler *s)
 static void *sampler_main(void *arg)
 {
     struct heddle_sampler *s = arg;
-    uint64_t next = sampler_round(s);
+    uint64_t next;
 
+    heddle_store_rlx(&s->id, heddle_thread_id()); /* read by itself alone */
+    next = sampler_round(s);
     /* Acquire: pairs with the release of heddle_sampler_end(). */
     while (heddle_load_acq(&s->stops) == 0) {
         const struct timespec until = {
@@ -358,6 +361,13 @@ static void *sampler_main(void *arg)
             next = sampler_round(s);
     }
     return NULL;
+}
+
+bool heddle_sampler_is_self(const heddle_ctx *ctx)
+{
+    /* Relaxed: equal only if this thread has written it. */
+    return ctx->sampler != NULL &&
+           heddle_load_rlx(&ctx->sampler->id) == heddle_thread_id();
 }
 
 void heddle_sampler_start(heddle_ctx *ctx)

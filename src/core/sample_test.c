@@ -25,8 +25,9 @@ struct rig {
     heddle_ctx *ctx;
     _Atomic unsigned nsaid;
     char said[512];
-    bool
-        dumps; /* on_message() writes the log, which needs the sampler's lock */
+    /* What on_message() does with a warning. */
+    bool dumps;    /* the log, which needs the sampler's lock */
+    bool destroys; /* tries to end the context */
 };
 
 static void on_message(void *user, enum heddle_severity severity,
@@ -34,10 +35,13 @@ static void on_message(void *user, enum heddle_severity severity,
 {
     struct rig *r = user;
 
-    if (atomic_fetch_add(&r->nsaid, 1) == 0)
+    if (atomic_load(&r->nsaid) == 0)
         snprintf(r->said, sizeof(r->said), "%s", text);
     if (r->dumps && severity == HEDDLE_WARNING)
         CHECK_OK(heddle_ctx_dump_log(r->ctx, r->log));
+    if (r->destroys && severity == HEDDLE_WARNING)
+        CHECK_STATUS(heddle_ctx_destroy(r->ctx), HEDDLE_EDEADLK);
+    atomic_fetch_add(&r->nsaid, 1);
 }
 
 /* Two packages, the first with memory. */
@@ -422,6 +426,23 @@ TEST(told_without_a_lock)
     rig_fini(&r);
 }
 
+/* Nor can it end the context that it is called by. */
+TEST(told_and_destroyed)
+{
+    struct rig r;
+
+    rig_init(&r, "1ms");
+    r.destroys = true;
+    rig_start(&r);
+    heddle_thread_sleep_ns(5 * MS);
+    tree_text(&r.tree, UJ, "nonsense\n");
+    while (r.nsaid < 2) /* the refusal is told as well, inside of the first */
+        heddle_thread_sleep_ns(MS);
+    rig_stop(&r);
+    CHECK_STR(r.said, "a message cannot destroy its context");
+    rig_fini(&r);
+}
+
 /* A dump of the flight recorder ends with a sample of that moment. */
 TEST(dump)
 {
@@ -626,6 +647,6 @@ TEST(no_memory)
 }
 
 TEST_MAIN(option, first_and_last, in_between, no_counter, not_wanted,
-          virtual_time, jumps, told_without_a_lock, dump, start_and_stop,
-          two_contexts, from_many_threads, fork_and_go_on, wrong_option,
-          environment, no_memory)
+          virtual_time, jumps, told_without_a_lock, told_and_destroyed, dump,
+          start_and_stop, two_contexts, from_many_threads, fork_and_go_on,
+          wrong_option, environment, no_memory)
