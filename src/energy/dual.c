@@ -11,8 +11,6 @@
  *            the reasons that are missing; the cheapest plan under the
  *            multipliers, and under those half way to the best known ("in-out"),
  *            are the plans that are missing.
- * Windows    a grid of heads and tails; the loads of all of them follow from one
- *            pass over the tasks and sums from a corner.
  * Invariants the answer is the point with the greatest B that was evaluated, so
  *            rounding in the program cannot falsify it.
  * Cost       per iteration O(mixed plans * tasks + edges + tasks * windows).
@@ -24,106 +22,27 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
-#include "base/sort.h"
-#include "energy/lp.h"
 
-#define BIG      1e4  /* price of a late schedule, in mean power */
-#define VIOLATED 1e-5 /* of the length: what makes a reason worth adding */
+#define BIG 1e4 /* price of a late schedule, in mean power */
 enum {
-    GRID = 64,
-    FIXED_COLS = 2, /* theta, lambda */
-    FIXED_ROWS = 2,
+    FIXED_COLS = 2,       /* theta, lambda */
     PLAN_BYTES = 1 << 26, /* of all plans together */
-    PATH_WORDS = 1 << 24, /* of all paths together */
     FRESH = 12            /* new ones survive a cleaning */
 };
 
-struct dual {
-    const struct heddle_dual_dag *d;
-    const struct heddle_dual_given *given;
-    struct heddle_scratch *m;
-    struct heddle_lp lp;
-    double tscale, escale;
+#define FIXED_ROWS HEDDLE_DUAL_FIXED_ROWS
 
-    struct heddle_dual_reason *reason;
-    uint32_t nreasons;
-    struct heddle_dual_window *window;
-    uint32_t nwindows;
-    size_t path_words;
-
-    uint8_t **plan; /* [PLANS] types */
-    uint32_t nplans, max_plans;
-    double *energy; /* [PLANS] */
-    double *load;   /* [PLANS x REASONS] */
-
-    double s[HEDDLE_DUAL_REASONS]; /* of the program */
-    double best_s[HEDDLE_DUAL_REASONS], best;
-    double value; /* of the last program */
-    double u[HEDDLE_DUAL_PLANS + FIXED_ROWS], length;
-
-    double *mean; /* [n] times under the mix */
-    double *len;  /* [n] */
-    uint32_t *via;
-    double *flow;      /* [n] */
-    uint32_t ngrid[2]; /* levels */
-    double level[2][GRID];
-    uint16_t *cell; /* [n] */
-    double *grid;   /* [r x GRID x GRID] */
-};
-
-/* --- reasons ---------------------------------------------------------------- */
-
-static bool in_window(const struct dual *x, uint32_t v, uint32_t w)
-{
-    return x->d->head[v] >= x->window[w].head &&
-           x->d->tail[v] >= x->window[w].tail;
-}
-
-static bool in_given(const struct dual *x, uint32_t v)
-{
-    return x->d->head[v] >= x->given->head && x->d->tail[v] >= x->given->tail;
-}
-
-static double time_of(const struct dual *x, uint32_t v, uint32_t r)
-{
-    return x->d->time[(size_t)x->d->row[v] * x->d->ntypes + x->d->type[r]];
-}
-
-static double joules_of(const struct dual *x, uint32_t v, uint32_t r)
-{
-    return x->d->joules[(size_t)x->d->row[v] * x->d->ntypes + x->d->type[r]];
-}
-
-static double load_of(const struct dual *x, const uint8_t *plan,
-                      const struct heddle_dual_reason *q)
-{
-    double sum = 0.0;
-
-    if (q->kind == HEDDLE_DUAL_PATH)
-        for (uint32_t i = 0; i < q->length; i++)
-            sum += time_of(x, q->pos[i], plan[q->pos[i]]);
-    else if (q->kind == HEDDLE_DUAL_GIVEN)
-        for (uint32_t v = 0; v < x->d->n; v++)
-            sum += in_given(x, v)
-                       ? (x->given->price[plan[v]] + x->given->flow[v]) *
-                             time_of(x, v, plan[v])
-                       : 0.0;
-    else
-        for (uint32_t v = 0; v < x->d->n; v++)
-            if (plan[v] == q->type && in_window(x, v, q->window))
-                sum += time_of(x, v, q->type) / x->d->nworkers[q->type];
-    return sum;
-}
+/* --- the program ------------------------------------------------------------ */
 
 /* The entry of a plan and a reason in the program. */
-static double entry(const struct dual *x, uint32_t plan, uint32_t j)
+static double entry(const struct heddle_dual *x, uint32_t plan, uint32_t j)
 {
     return -(x->load[(size_t)plan * HEDDLE_DUAL_REASONS + j] +
              x->reason[j].lead) /
            x->tscale;
 }
 
-static void program_add_reason(struct dual *x, uint32_t j)
+static void program_add_reason(struct heddle_dual *x, uint32_t j)
 {
     double a[HEDDLE_DUAL_PLANS + FIXED_ROWS] = {1.0, 0.0};
 
@@ -132,7 +51,7 @@ static void program_add_reason(struct dual *x, uint32_t j)
     heddle_lp_add_col(&x->lp, a, 0.0);
 }
 
-static void program_add_plan(struct dual *x, uint32_t i)
+static void program_add_plan(struct heddle_dual *x, uint32_t i)
 {
     double a[HEDDLE_DUAL_REASONS + FIXED_COLS] = {1.0, 0.0};
 
@@ -142,7 +61,7 @@ static void program_add_plan(struct dual *x, uint32_t i)
 }
 
 /* The program anew, from what is known. */
-static void program_make(struct dual *x)
+static void program_make(struct heddle_dual *x)
 {
     const double unit = x->tscale / x->escale;
     const bool is_free = x->d->deadline == (double)INFINITY;
@@ -164,23 +83,6 @@ static void program_make(struct dual *x)
         program_add_plan(x, i);
 }
 
-/* Puts a reason behind the others; its loads under all plans are computed. */
-static void add_reason(struct dual *x, const struct heddle_dual_reason *q)
-{
-    const uint32_t j = x->nreasons++;
-
-    x->reason[j] = *q;
-    x->s[j] = x->best_s[j] = 0.0;
-    for (uint32_t i = 0; i < x->nplans; i++)
-        x->load[(size_t)i * HEDDLE_DUAL_REASONS + j] =
-            load_of(x, x->plan[i], q);
-}
-
-static bool has_room(const struct dual *x)
-{
-    return x->nreasons < HEDDLE_DUAL_REASONS;
-}
-
 /* --- one evaluation ---------------------------------------------------------- */
 
 /* What the areas of the windows ask for, per window and type; windows that ask
@@ -192,7 +94,7 @@ struct prices {
     double given;
 };
 
-static void collect(struct dual *x, const double *s, struct prices *p)
+static void collect(struct heddle_dual *x, const double *s, struct prices *p)
 {
     int at[HEDDLE_DUAL_WINDOWS];
 
@@ -222,8 +124,8 @@ static void collect(struct dual *x, const double *s, struct prices *p)
 }
 
 /* The cheapest type of the task at v; returns its cost. */
-static double answer(const struct dual *x, const struct prices *p, uint32_t v,
-                     uint8_t *type_out)
+static double answer(const struct heddle_dual *x, const struct prices *p,
+                     uint32_t v, uint8_t *type_out)
 {
     const uint32_t r = x->d->r;
     double c[HEDDLE_BOUND_TYPES_MAX], least = INFINITY;
@@ -231,10 +133,10 @@ static double answer(const struct dual *x, const struct prices *p, uint32_t v,
     for (uint32_t i = 0; i < r; i++)
         c[i] = x->flow[v];
     for (uint32_t k = 0; k < p->n; k++)
-        if (in_window(x, v, p->window[k]))
+        if (heddle_dual_in_window(x, v, p->window[k]))
             for (uint32_t i = 0; i < r; i++)
                 c[i] += p->price[k][i];
-    if (p->given > 0.0 && in_given(x, v))
+    if (p->given > 0.0 && heddle_dual_in_given(x, v))
         for (uint32_t i = 0; i < r; i++)
             c[i] += p->given * (x->given->price[i] + x->given->flow[v]);
     for (uint32_t i = 0; i < r; i++) {
@@ -242,7 +144,7 @@ static double answer(const struct dual *x, const struct prices *p, uint32_t v,
 
         if (!heddle_dual_can(x->d, v, i, &time))
             continue;
-        cost = joules_of(x, v, i) + c[i] * time;
+        cost = heddle_dual_joules_of(x, v, i) + c[i] * time;
         if (cost < least) {
             least = cost;
             *type_out = (uint8_t)i;
@@ -253,7 +155,7 @@ static double answer(const struct dual *x, const struct prices *p, uint32_t v,
 
 /* B(s); the plan that answers s goes behind the others, its loads with it. s is
  * in joules per unit of time. */
-static double evaluate(struct dual *x, const double *s)
+static double evaluate(struct heddle_dual *x, const double *s)
 {
     const uint32_t i = x->nplans++;
     struct prices p;
@@ -263,11 +165,11 @@ static double evaluate(struct dual *x, const double *s)
     x->energy[i] = 0.0;
     for (uint32_t v = 0; v < x->d->n; v++) {
         sum += answer(x, &p, v, &x->plan[i][v]);
-        x->energy[i] += joules_of(x, v, x->plan[i][v]);
+        x->energy[i] += heddle_dual_joules_of(x, v, x->plan[i][v]);
     }
     for (uint32_t j = 0; j < x->nreasons; j++) {
         x->load[(size_t)i * HEDDLE_DUAL_REASONS + j] =
-            load_of(x, x->plan[i], &x->reason[j]);
+            heddle_dual_load(x, x->plan[i], &x->reason[j]);
         all += s[j];
         sum += s[j] * x->reason[j].lead;
     }
@@ -278,7 +180,7 @@ static double evaluate(struct dual *x, const double *s)
 }
 
 /* Without a deadline, multipliers may add up to the idle power and no more. */
-static void within_idle(const struct dual *x, double *s)
+static void within_idle(const struct heddle_dual *x, double *s)
 {
     double all = 0.0;
 
@@ -290,7 +192,7 @@ static void within_idle(const struct dual *x, double *s)
         s[j] *= x->d->idle / all * (1.0 - 1e-15);
 }
 
-static void attempt(struct dual *x, const double *s)
+static void attempt(struct heddle_dual *x, const double *s)
 {
     double v = evaluate(x, s);
 
@@ -300,135 +202,9 @@ static void attempt(struct dual *x, const double *s)
     }
 }
 
-/* --- what is missing ---------------------------------------------------------- */
-
-/* The longest path under `mean`; its length. */
-static double longest(struct dual *x, uint32_t *last)
-{
-    const struct heddle_dual_dag *d = x->d;
-    double most = -1.0;
-
-    for (uint32_t v = 0; v < d->n; v++) {
-        x->len[v] = 0.0;
-        x->via[v] = UINT32_MAX;
-        for (uint32_t i = d->pred_end[v]; i < d->pred_end[v + 1]; i++) {
-            if (x->len[d->pred[i]] > x->len[v]) {
-                x->len[v] = x->len[d->pred[i]];
-                x->via[v] = i;
-            }
-        }
-        x->len[v] += x->mean[v];
-        if (x->len[v] > most) {
-            most = x->len[v];
-            *last = v;
-        }
-    }
-    return most;
-}
-
-static heddle_status add_path(struct dual *x, uint32_t last)
-{
-    const struct heddle_dual_dag *d = x->d;
-    struct heddle_dual_reason q = {.kind = HEDDLE_DUAL_PATH, .length = 1};
-
-    for (uint32_t v = last; x->via[v] != UINT32_MAX; v = d->pred[x->via[v]])
-        q.length++;
-    if (!has_room(x) || x->path_words + 2 * q.length > PATH_WORDS)
-        return HEDDLE_OK;
-    x->path_words += 2 * q.length;
-    q.pos = heddle_scratch_get(x->m, q.length, sizeof(*q.pos));
-    q.step = heddle_scratch_get(x->m, q.length, sizeof(*q.step));
-    if (q.pos == NULL || q.step == NULL)
-        return HEDDLE_ENOMEM;
-    for (uint32_t v = last, i = q.length; i-- > 0;) {
-        q.pos[i] = v;
-        q.step[i] = x->via[v]; /* comes from pos[i - 1] */
-        if (i > 0)
-            v = d->pred[x->via[v]];
-    }
-    add_reason(x, &q);
-    return HEDDLE_OK;
-}
-
-/* Longest path under one plan. */
-static heddle_status path_of_plan(struct dual *x, uint32_t plan, double than)
-{
-    uint32_t last = 0;
-
-    for (uint32_t v = 0; v < x->d->n; v++)
-        x->mean[v] = time_of(x, v, x->plan[plan][v]);
-    return longest(x, &last) > than ? add_path(x, last) : HEDDLE_OK;
-}
-
-static uint32_t find_window(struct dual *x, double head, double tail)
-{
-    for (uint32_t w = 0; w < x->nwindows; w++)
-        if (x->window[w].head == head && x->window[w].tail == tail)
-            return w;
-    if (x->nwindows == HEDDLE_DUAL_WINDOWS)
-        return UINT32_MAX;
-    x->window[x->nwindows] = (struct heddle_dual_window){head, tail};
-    return x->nwindows++;
-}
-
-/* The mix: mean times, and loads on the grid. */
-static void mix(struct dual *x)
-{
-    const uint32_t n = x->d->n;
-
-    memset(x->mean, 0, n * sizeof(*x->mean));
-    memset(x->grid, 0, (size_t)x->d->r * GRID * GRID * sizeof(*x->grid));
-    for (uint32_t i = 0; i < x->nplans; i++) {
-        const double u = x->u[FIXED_ROWS + i];
-
-        for (uint32_t v = 0; v < n && u > 1e-12; v++) {
-            const uint32_t r = x->plan[i][v];
-            const double time = u * time_of(x, v, r);
-
-            x->mean[v] += time;
-            x->grid[(size_t)r * GRID * GRID + x->cell[v]] +=
-                time / x->d->nworkers[r];
-        }
-    }
-}
-
-/* The fullest window of each type, if it needs more than `length`. */
-static void add_windows(struct dual *x)
-{
-    for (uint32_t r = 0; r < x->d->r; r++) {
-        double *g = x->grid + (size_t)r * GRID * GRID;
-        double most = x->length * (1.0 + VIOLATED);
-        uint32_t bi = GRID, bk = 0, w;
-
-        for (uint32_t i = x->ngrid[0]; i-- > 0;) {
-            for (uint32_t k = x->ngrid[1]; k-- > 0;) {
-                double *c = &g[i * GRID + k];
-
-                *c += (i + 1 < GRID ? c[GRID] : 0.0) +
-                      (k + 1 < GRID ? c[1] : 0.0) -
-                      (i + 1 < GRID && k + 1 < GRID ? c[GRID + 1] : 0.0);
-                if (*c > 0.0 && *c + x->level[0][i] + x->level[1][k] > most) {
-                    most = *c + x->level[0][i] + x->level[1][k];
-                    bi = i;
-                    bk = k;
-                }
-            }
-        }
-        if (bi == GRID || !has_room(x))
-            continue;
-        w = find_window(x, x->level[0][bi], x->level[1][bk]);
-        if (w != UINT32_MAX)
-            add_reason(x, &(struct heddle_dual_reason){
-                              .kind = HEDDLE_DUAL_AREA,
-                              .window = w,
-                              .type = r,
-                              .lead = x->window[w].head + x->window[w].tail});
-    }
-}
-
 /* --- cleaning ------------------------------------------------------------------ */
 
-static void drop_reasons(struct dual *x)
+static void drop_reasons(struct heddle_dual *x)
 {
     uint32_t k = 0;
 
@@ -449,7 +225,7 @@ static void drop_reasons(struct dual *x)
     x->nreasons = k;
 }
 
-static void drop_windows(struct dual *x)
+static void drop_windows(struct heddle_dual *x)
 {
     uint32_t to[HEDDLE_DUAL_WINDOWS] = {0}, k = 1;
 
@@ -468,7 +244,7 @@ static void drop_windows(struct dual *x)
         x->reason[j].window = to[x->reason[j].window];
 }
 
-static void drop_plans(struct dual *x)
+static void drop_plans(struct heddle_dual *x)
 {
     uint32_t k = 0;
 
@@ -490,7 +266,7 @@ static void drop_plans(struct dual *x)
 
 /* Room for the next iteration: at most two plans, and a path per plan, one of
  * the mix and a window per type. False: there is none. */
-static bool make_room(struct dual *x)
+static bool make_room(struct heddle_dual *x)
 {
     const uint32_t reasons = 3 + x->d->r;
 
@@ -510,7 +286,7 @@ static bool make_room(struct dual *x)
 /* --- the whole ------------------------------------------------------------------ */
 
 /* Solves the program and reads it; false: it is of no use. */
-static bool program_solve(struct dual *x)
+static bool program_solve(struct heddle_dual *x)
 {
     double v[HEDDLE_DUAL_REASONS + FIXED_COLS];
     const double unit = x->escale / x->tscale;
@@ -530,18 +306,16 @@ static bool program_solve(struct dual *x)
 }
 
 /* One iteration; *is_done: nothing is missing. */
-static heddle_status iterate(struct dual *x, double gap, bool *is_done)
+static heddle_status iterate(struct heddle_dual *x, double gap, bool *is_done)
 {
     const double v = heddle_lp_value(&x->lp) * x->escale;
     const uint32_t nreasons = x->nreasons, nplans = x->nplans;
     double half[HEDDLE_DUAL_REASONS] = {0};
-    heddle_status st = HEDDLE_OK;
-    uint32_t last = 0;
+    heddle_status st;
 
-    mix(x);
-    if (longest(x, &last) > x->length * (1.0 + VIOLATED))
-        st = add_path(x, last);
-    add_windows(x);
+    heddle_dual_mix(x);
+    st = heddle_dual_add_path(x);
+    heddle_dual_add_windows(x);
     x->value = v;
     *is_done = nreasons == x->nreasons && v - x->best <= gap * fabs(v);
     if (st != HEDDLE_OK || *is_done)
@@ -552,7 +326,7 @@ static heddle_status iterate(struct dual *x, double gap, bool *is_done)
     attempt(x, x->s);
     attempt(x, half);
     for (uint32_t i = nplans; i < x->nplans && st == HEDDLE_OK; i++)
-        st = path_of_plan(x, i, x->length * (1.0 + VIOLATED));
+        st = heddle_dual_path_of_plan(x, i, x->length);
     *is_done = nreasons == x->nreasons && v - x->best <= gap * fabs(v);
     /* The program knows columns first, then rows. */
     for (uint32_t i = nplans; i < x->nplans; i++)
@@ -570,7 +344,7 @@ static heddle_status iterate(struct dual *x, double gap, bool *is_done)
     return st;
 }
 
-static heddle_status loop(struct dual *x,
+static heddle_status loop(struct heddle_dual *x,
                           const struct heddle_dual_effort *effort,
                           uint32_t *iterations)
 {
@@ -590,48 +364,7 @@ static heddle_status loop(struct dual *x,
     return HEDDLE_OK;
 }
 
-/* Levels of the grid: GRID values among the heads or tails, 0 the first. */
-static heddle_status take_levels(struct dual *x, const double *v, int side)
-{
-    const uint32_t n = x->d->n;
-    struct heddle_pair *sorted = heddle_scratch_get(x->m, n, sizeof(*sorted));
-    struct heddle_pair *tmp = heddle_scratch_get(x->m, n, sizeof(*tmp));
-    uint32_t k = 1;
-
-    if (sorted == NULL || tmp == NULL)
-        return HEDDLE_ENOMEM;
-    for (uint32_t i = 0; i < n; i++) {
-        memcpy(&sorted[i].key, &v[i], sizeof(v[i])); /* v >= 0: same order */
-        sorted[i].idx = i;
-    }
-    heddle_sort_pairs(sorted, tmp, n);
-    x->level[side][0] = 0.0;
-    for (uint32_t i = 1; i < GRID; i++) {
-        const double y = n > 0 ? v[sorted[(uint64_t)i * n / GRID].idx] : 0.0;
-
-        if (y > x->level[side][k - 1])
-            x->level[side][k++] = y;
-    }
-    x->ngrid[side] = k;
-    return HEDDLE_OK;
-}
-
-static uint32_t level_of(const struct dual *x, int side, double v)
-{
-    uint32_t low = 0, high = x->ngrid[side];
-
-    while (high - low > 1) {
-        const uint32_t mid = (low + high) / 2;
-
-        if (x->level[side][mid] <= v)
-            low = mid;
-        else
-            high = mid;
-    }
-    return low;
-}
-
-static heddle_status get_memory(struct dual *x)
+static heddle_status get_memory(struct heddle_dual *x)
 {
     const uint32_t n = x->d->n, most = PLAN_BYTES / (n + 1);
     struct heddle_scratch *m = x->m;
@@ -650,8 +383,9 @@ static heddle_status get_memory(struct dual *x)
     x->via = heddle_scratch_get(m, n, sizeof(*x->via));
     x->flow = heddle_scratch_get(m, n, sizeof(*x->flow));
     x->cell = heddle_scratch_get(m, n, sizeof(*x->cell));
-    x->grid =
-        heddle_scratch_get(m, (size_t)x->d->r * GRID * GRID, sizeof(*x->grid));
+    x->grid = heddle_scratch_get(
+        m, (size_t)x->d->r * HEDDLE_DUAL_GRID * HEDDLE_DUAL_GRID,
+        sizeof(*x->grid));
     if (x->reason == NULL || x->window == NULL || x->plan == NULL ||
         x->energy == NULL || x->load == NULL || x->mean == NULL ||
         x->len == NULL || x->via == NULL || x->flow == NULL ||
@@ -666,19 +400,19 @@ static heddle_status get_memory(struct dual *x)
 
 /* The areas of the whole, the given certificate, and the first plans: what costs
  * least, and what costs least when time is dear. */
-static heddle_status begin(struct dual *x)
+static heddle_status begin(struct heddle_dual *x)
 {
     double s[HEDDLE_DUAL_REASONS] = {0};
     const uint32_t r = x->d->r;
 
     x->nwindows = 1;
     for (uint32_t i = 0; i < r; i++)
-        add_reason(x, &(struct heddle_dual_reason){.kind = HEDDLE_DUAL_AREA,
-                                                   .type = i});
+        heddle_dual_add_reason(x, &(struct heddle_dual_reason){
+                                      .kind = HEDDLE_DUAL_AREA, .type = i});
     if (x->given != NULL)
-        add_reason(x, &(struct heddle_dual_reason){.kind = HEDDLE_DUAL_GIVEN,
-                                                   .lead = x->given->head +
-                                                           x->given->tail});
+        heddle_dual_add_reason(x, &(struct heddle_dual_reason){
+                                      .kind = HEDDLE_DUAL_GIVEN,
+                                      .lead = x->given->head + x->given->tail});
     attempt(x, s);
     if (x->given != NULL) {
         s[r] = x->d->idle;
@@ -688,7 +422,7 @@ static heddle_status begin(struct dual *x)
         s[i] = 1e3 * x->escale / x->tscale;
     within_idle(x, s);
     (void)evaluate(x, s);
-    HEDDLE_TRY(path_of_plan(x, x->nplans - 1, 0.0));
+    HEDDLE_TRY(heddle_dual_path_of_plan(x, x->nplans - 1, 0.0));
     program_make(x);
     return HEDDLE_OK;
 }
@@ -699,7 +433,7 @@ heddle_status heddle_dual_solve(const struct heddle_dual_dag *d,
                                 double length, struct heddle_scratch *m,
                                 struct heddle_dual_sol *sol_out)
 {
-    struct dual *x = heddle_scratch_get(m, 1, sizeof(*x));
+    struct heddle_dual *x = heddle_scratch_get(m, 1, sizeof(*x));
 
     if (x == NULL)
         return HEDDLE_ENOMEM;
@@ -709,11 +443,7 @@ heddle_status heddle_dual_solve(const struct heddle_dual_dag *d,
     x->best = -INFINITY;
     *sol_out = (struct heddle_dual_sol){0};
     HEDDLE_TRY(get_memory(x));
-    HEDDLE_TRY(take_levels(x, d->head, 0));
-    HEDDLE_TRY(take_levels(x, d->tail, 1));
-    for (uint32_t v = 0; v < d->n; v++)
-        x->cell[v] = (uint16_t)(level_of(x, 0, d->head[v]) * GRID +
-                                level_of(x, 1, d->tail[v]));
+    HEDDLE_TRY(heddle_dual_levels(x));
     x->tscale = length > 0.0 ? length : 1.0;
     x->escale = d->idle * x->tscale;
     for (uint32_t v = 0; v < d->n; v++) {
@@ -721,7 +451,7 @@ heddle_status heddle_dual_solve(const struct heddle_dual_dag *d,
 
         for (uint32_t i = 0; i < d->r; i++)
             if (heddle_dual_can(d, v, i, &time))
-                least = fmin(least, joules_of(x, v, i));
+                least = fmin(least, heddle_dual_joules_of(x, v, i));
         x->escale += least;
     }
     if (!(x->escale > 0.0))

@@ -15,12 +15,15 @@
 #include <stdint.h>
 
 #include "base/scratch.h"
+#include "energy/lp.h"
 #include "heddle/energy_bound.h"
 
 enum {
     HEDDLE_DUAL_REASONS = 192, /* at most, at a time */
     HEDDLE_DUAL_PLANS = 256,
     HEDDLE_DUAL_WINDOWS = 96,
+    HEDDLE_DUAL_GRID = 64,     /* levels of heads, and of tails */
+    HEDDLE_DUAL_FIXED_ROWS = 2 /* of the program, before plans */
 };
 
 struct heddle_dual_dag {
@@ -103,5 +106,84 @@ HEDDLE_MUST_USE heddle_status heddle_dual_solve(
     const struct heddle_dual_dag *d, const struct heddle_dual_given *given,
     const struct heddle_dual_effort *effort, double length,
     struct heddle_scratch *m, struct heddle_dual_sol *sol_out);
+
+/* --- inside the solver --------------------------------------------------------- */
+
+struct heddle_dual {
+    const struct heddle_dual_dag *d;
+    const struct heddle_dual_given *given;
+    struct heddle_scratch *m;
+    struct heddle_lp lp;
+    double tscale, escale;
+
+    struct heddle_dual_reason *reason;
+    uint32_t nreasons;
+    struct heddle_dual_window *window;
+    uint32_t nwindows;
+    size_t path_words;
+
+    uint8_t **plan; /* [PLANS] types */
+    uint32_t nplans, max_plans;
+    double *energy; /* [PLANS] */
+    double *load;   /* [PLANS x REASONS] */
+
+    double s[HEDDLE_DUAL_REASONS]; /* of the program */
+    double best_s[HEDDLE_DUAL_REASONS], best;
+    double value; /* of the last program */
+    double u[HEDDLE_DUAL_PLANS + HEDDLE_DUAL_FIXED_ROWS], length;
+
+    double *mean; /* [n] times under the mix */
+    double *len;  /* [n] */
+    uint32_t *via;
+    double *flow;      /* [n] */
+    uint32_t ngrid[2]; /* levels */
+    double level[2][HEDDLE_DUAL_GRID];
+    uint16_t *cell; /* [n] */
+    double *grid;   /* [r x HEDDLE_DUAL_GRID x HEDDLE_DUAL_GRID] */
+};
+
+static inline bool heddle_dual_in_window(const struct heddle_dual *x,
+                                         uint32_t v, uint32_t w)
+{
+    return x->d->head[v] >= x->window[w].head &&
+           x->d->tail[v] >= x->window[w].tail;
+}
+
+static inline bool heddle_dual_in_given(const struct heddle_dual *x, uint32_t v)
+{
+    return x->d->head[v] >= x->given->head && x->d->tail[v] >= x->given->tail;
+}
+
+static inline double heddle_dual_time_of(const struct heddle_dual *x,
+                                         uint32_t v, uint32_t r)
+{
+    return x->d->time[(size_t)x->d->row[v] * x->d->ntypes + x->d->type[r]];
+}
+
+static inline double heddle_dual_joules_of(const struct heddle_dual *x,
+                                           uint32_t v, uint32_t r)
+{
+    return x->d->joules[(size_t)x->d->row[v] * x->d->ntypes + x->d->type[r]];
+}
+
+/* --- dual_reason.c --- */
+
+double heddle_dual_load(const struct heddle_dual *x, const uint8_t *plan,
+                        const struct heddle_dual_reason *q);
+/* Puts a reason behind the others; its loads under all plans are computed. */
+void heddle_dual_add_reason(struct heddle_dual *x,
+                            const struct heddle_dual_reason *q);
+/* Levels of the grid, and the cell of each task. */
+HEDDLE_MUST_USE heddle_status heddle_dual_levels(struct heddle_dual *x);
+/* The mix of plans by u: mean times, and loads on the grid. */
+void heddle_dual_mix(struct heddle_dual *x);
+/* Adds the longest path under the mean times, if it is longer than `length`; the
+ * same under one plan, if it is longer than `than`. */
+HEDDLE_MUST_USE heddle_status heddle_dual_add_path(struct heddle_dual *x);
+HEDDLE_MUST_USE heddle_status heddle_dual_path_of_plan(struct heddle_dual *x,
+                                                       uint32_t plan,
+                                                       double than);
+/* Adds the fullest window of each type, if it needs more than `length`. */
+void heddle_dual_add_windows(struct heddle_dual *x);
 
 #endif /* HEDDLE_ENERGY_DUAL_H */
