@@ -56,7 +56,7 @@ struct heddle_energy_place_opts {
     double alpha;     /* >= 0; without due dates */
     double eps;       /* 0.0001 to 1; 0: 0.01; without due dates */
     uint64_t work;    /* the most words of 64 bits that are looked at, about;
-                         0: 2^30. With due dates: it sets the resolution */
+                         0: 2^29. With due dates: it sets the resolution */
     char *why;        /* a sentence about a failure; may be NULL */
     size_t why_bytes;
     const struct heddle_allocator *alloc; /* NULL: the default */

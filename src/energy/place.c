@@ -39,7 +39,7 @@ static heddle_status check_opts(struct heddle_energy_place_opts *o)
         return bad(o, "there are %u machines: it must be 1 to %u", o->machines,
                    (unsigned)HEDDLE_ENERGY_MACHINES);
     if (o->work == 0)
-        o->work = UINT64_C(1) << 30;
+        o->work = UINT64_C(1) << 29;
     if (o->has_due != 0)
         return HEDDLE_OK;
     if (!isfinite(o->alpha) || o->alpha < 0)
@@ -132,12 +132,11 @@ static heddle_status solve(struct heddle_energy_draft *d, uint64_t *start,
     r->proved = d->proved;
     r->unit_us = d->unit_us;
     if (d->o.has_due == 0) {
-        r->cost =
-            1e-6 * ((double)r->span_us + d->o.alpha * (double)r->there_us);
+        r->cost = ((double)r->span_us + d->o.alpha * (double)r->there_us) / 1e6;
         /* Both were added up in other orders. */
         r->bound = fmin(r->bound, r->cost);
     } else {
-        r->bound = fmax(r->bound, 1e-6 * (double)r->here_us);
+        r->bound = fmax(r->bound, (double)r->here_us / 1e6);
     }
     return HEDDLE_OK;
 }

@@ -14,7 +14,8 @@
  *            still fits in microseconds is added, and the same from nothing is tried
  *            as well (`top_up`). What a machine gained against what it could at most
  *            have gained is known, and goes into `proved`.
- * Cost       about opts.work words in all.
+ * Cost       about opts.work words in all; when they are spent, the rest is done by
+ *            `top_up` alone.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -23,7 +24,8 @@
 #include "base/assert.h"
 #include "energy/place.h"
 
-enum { CHUNK = 32, LEAST_BITS = 1024, MOST_BITS = 1 << 24 };
+/* CALL: words that a job costs besides those of its sums. */
+enum { CHUNK = 32, CALL = 16, LEAST_BITS = 1024, MOST_BITS = 1 << 24 };
 
 /* The jobs that are left, by due date. */
 struct list {
@@ -35,6 +37,7 @@ struct list {
 struct machine {
     struct list left;
     uint64_t most_bits;
+    uint64_t work; /* words that may still be looked at */
     uint64_t most; /* no choice does more work */
     uint64_t unit;
     bool is_exact;
@@ -58,6 +61,16 @@ static uint64_t gcd(uint64_t a, uint64_t b)
         b = r;
     }
     return a;
+}
+
+/* Of all durations. */
+static uint64_t common_unit(const struct list *l)
+{
+    uint64_t g = 0;
+
+    for (size_t i = 0; i < l->n && g != 1; i++)
+        g = gcd(l->p[i], g);
+    return g;
 }
 
 /* The work that m machines do at most when jobs may be cut anywhere. */
@@ -129,7 +142,7 @@ static void choose_bits(struct machine *k, bool *in)
 {
     const struct list *l = &k->left;
     const uint64_t cap = k->most / k->unit;
-    uint64_t sum = 0, largest = 0;
+    uint64_t sum = 0, largest = 0, words = l->n;
 
     memset(k->reach - 1, 0, (cap / 64 + 2) * sizeof(*k->reach));
     memset(in, 0, l->n * sizeof(*in));
@@ -142,8 +155,10 @@ static void choose_bits(struct machine *k, bool *in)
         if (p > last)
             continue;
         add_job(k, p, last, (uint32_t)i);
+        words += (last - p) / 64 + CALL;
         largest = largest_sum(k, last > largest ? last : largest);
     }
+    k->work -= least(k->work, words);
     for (sum = largest; sum > 0;) {
         const uint32_t i = k->first[sum];
 
@@ -186,14 +201,18 @@ static uint64_t top_up(struct machine *k, bool *in)
 static uint64_t choose(struct machine *k)
 {
     const struct list *l = &k->left;
-    uint64_t g = 0, work = 0, other;
+    const uint64_t g = common_unit(l);
+    uint64_t work = 0, other;
 
     k->most = fluid(l, 1);
-    for (size_t i = 0; i < l->n && g != 1; i++)
-        g = gcd(l->p[i], g);
-    k->is_exact = k->most / g < k->most_bits;
+    k->is_exact = k->work > 0 && k->most / g < k->most_bits;
     k->unit = k->is_exact ? g : k->most / k->most_bits + 1;
-    choose_bits(k, k->a);
+    if (k->work > 0) {
+        choose_bits(k, k->a);
+    } else {
+        memset(k->a, 0, l->n * sizeof(*k->a));
+        k->unit = 1;
+    }
     if (k->is_exact) {
         for (size_t i = 0; i < l->n; i++)
             work += k->a[i] ? l->p[i] : 0;
@@ -259,6 +278,7 @@ static heddle_status prepare(struct heddle_energy_draft *d, struct machine *k)
         l->due[l->n] = due[id];
         l->id[l->n++] = id;
     }
+    k->work = d->o.work;
     k->most_bits =
         d->o.work / jobs < MOST_BITS / 64 ? d->o.work / jobs * 64 : MOST_BITS;
     if (k->most_bits < LEAST_BITS)
@@ -268,7 +288,8 @@ static heddle_status prepare(struct heddle_energy_draft *d, struct machine *k)
 
 static heddle_status make_bits(struct heddle_energy_draft *d, struct machine *k)
 {
-    const uint64_t bits = least(k->most_bits, fluid(&k->left, 1)) + 64;
+    const uint64_t g = k->left.n == 0 ? 1 : common_unit(&k->left);
+    const uint64_t bits = least(k->most_bits, fluid(&k->left, 1) / g) + 64;
 
     k->reach = heddle_scratch_get(&d->tmp, bits / 64 + 2, sizeof(*k->reach));
     k->first = heddle_scratch_get(&d->tmp, bits + 64, sizeof(*k->first));
@@ -301,6 +322,6 @@ heddle_status heddle_energy_place_due(struct heddle_energy_draft *d)
         take(d, &k, i);
     }
     d->proved = k.left.n == 0 ? 1 : 1 - gap;
-    d->bound = 1e-6 * fmin(bound, here / d->proved);
+    d->bound = fmin(bound, here / d->proved) / 1e6;
     return HEDDLE_OK;
 }

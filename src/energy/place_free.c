@@ -482,7 +482,7 @@ heddle_status heddle_energy_place_free(struct heddle_energy_draft *d)
 
     if (d->o.alpha * (double)d->o.machines <= 1) {
         /* A machine's second costs as much as its m do there: nothing here. */
-        d->bound = 1e-6 * d->o.alpha * (double)d->total;
+        d->bound = d->o.alpha * (double)d->total / 1e6;
         return HEDDLE_OK;
     }
     HEDDLE_TRY(prepare(&s, d));
@@ -498,7 +498,7 @@ heddle_status heddle_energy_place_free(struct heddle_energy_draft *d)
     fill(&s);
     for (size_t i = 0; i < s.n; i++)
         d->machine[s.order[i]] = s.best[i];
-    d->bound = 1e-6 * fmax(bound, simple_bound(&s));
+    d->bound = fmax(bound, simple_bound(&s)) / 1e6;
     d->proved = 1.25 * (1 + d->o.eps);
     return HEDDLE_OK;
 }
