@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The samples of a log as steps of energy.
+ *
+ * Wraps      a reading below the one before is a wrap if the log says where the
+ *            counter wraps and the energy is then a usual one; else it went back,
+ *            and counting begins anew there.
+ * Jumps      a step of JUMP times the median power is not believed.
+ */
+#include "energy/series.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/sort.h"
+#include "base/text.h"
+#include "heddle/energy.h"
+
+enum { MAX_DOMAINS = 65536, JUMP = 100, FEW = 8 };
+
+#define MICRO 1e-6
+
+/* ---- what the log says of a domain ------------------------------------------ */
+
+static const char *info_find(const struct heddle_log_view *v, unsigned domain)
+{
+    char key[64];
+    struct heddle_text t;
+
+    heddle_text_init(&t, key, sizeof(key));
+    heddle_text_add(&t, "energy.domain.%u", domain);
+    for (size_t i = 0; i < v->ninfos; i++)
+        if (strcmp(v->infos[i].key, key) == 0)
+            return v->infos[i].value;
+    return NULL;
+}
+
+/* Copies the next word of *s; "" at the end. NULL: no memory. */
+static char *word(struct heddle_scratch *mem, const char **s)
+{
+    size_t n;
+    char *to;
+
+    *s += strspn(*s, " ");
+    n = strcspn(*s, " ");
+    to = heddle_scratch_get(mem, n + 1, 1);
+    if (to != NULL && n > 0)
+        memcpy(to, *s, n);
+    *s += n;
+    if (to != NULL && n > HEDDLE_ENERGY_NAME_MAX)
+        to[HEDDLE_ENERGY_NAME_MAX] = '\0';
+    return to;
+}
+
+static heddle_status describe(struct heddle_scratch *mem,
+                              const struct heddle_log_view *v, unsigned domain,
+                              struct heddle_energy_series *s, uint64_t *wrap_uj)
+{
+    const char *value = info_find(v, domain);
+    char *name, *device, *wrap;
+
+    *wrap_uj = 0;
+    if (value == NULL || value[strspn(value, " ")] == '\0') {
+        struct heddle_text t;
+
+        name = heddle_scratch_get(mem, 32, 1);
+        if (name == NULL)
+            return HEDDLE_ENOMEM;
+        heddle_text_init(&t, name, 32);
+        heddle_text_add(&t, "domain-%u", domain);
+        s->name = name;
+        s->device = "*"; /* nobody says whose tasks these are */
+        return HEDDLE_OK;
+    }
+    name = word(mem, &value);
+    device = word(mem, &value);
+    wrap = word(mem, &value);
+    if (name == NULL || device == NULL || wrap == NULL)
+        return HEDDLE_ENOMEM;
+    s->name = name;
+    s->device = device;
+    if (heddle_parse_u64(wrap, wrap_uj) != HEDDLE_OK)
+        *wrap_uj = 0;
+    return HEDDLE_OK;
+}
+
+/* ---- steps ----------------------------------------------------------------- */
+
+static double watts(const struct heddle_energy_step *s)
+{
+    return s->joules / ((double)(s->to - s->from) * 1e-9);
+}
+
+/* The bits of a double >= 0 are in its order. */
+static uint64_t double_key(double v)
+{
+    uint64_t bits;
+
+    memcpy(&bits, &v, sizeof(bits));
+    return bits;
+}
+
+static heddle_status median_watts(const struct heddle_allocator *a,
+                                  const struct heddle_energy_series *s,
+                                  double *out)
+{
+    struct heddle_scratch tmp = heddle_scratch_make(a);
+    struct heddle_pair *p = heddle_scratch_get(&tmp, 2 * s->nsteps, sizeof(*p));
+
+    if (p == NULL)
+        return HEDDLE_ENOMEM;
+    for (size_t i = 0; i < s->nsteps; i++)
+        p[i] = (struct heddle_pair){double_key(watts(&s->step[i])), i};
+    heddle_sort_pairs(p, p + s->nsteps, s->nsteps);
+    *out = watts(&s->step[p[s->nsteps / 2].idx]);
+    heddle_scratch_drop(&tmp);
+    return HEDDLE_OK;
+}
+
+/* Leaves out steps that no machine makes. `is_wrap` is per step. */
+static heddle_status drop_jumps(const struct heddle_allocator *a,
+                                struct heddle_energy_series *s,
+                                const bool *is_wrap)
+{
+    double usual = 0;
+    size_t kept = 0;
+
+    if (s->nsteps < FEW)
+        return HEDDLE_OK;
+    HEDDLE_TRY(median_watts(a, s, &usual));
+    for (size_t i = 0; i < s->nsteps; i++) {
+        if (watts(&s->step[i]) > JUMP * usual) {
+            s->njumps += !is_wrap[i];
+            s->nback += is_wrap[i];
+            s->nwraps -= is_wrap[i];
+            continue;
+        }
+        s->step[kept++] = s->step[i];
+    }
+    s->nsteps = kept;
+    return HEDDLE_OK;
+}
+
+/* What was read last, and when the counter last changed. */
+struct reader {
+    uint64_t uj, wrap_uj;
+    int64_t at;
+    bool has;
+};
+
+static void reading(struct heddle_energy_series *s, struct reader *r,
+                    const struct heddle_log_event *e, bool *is_wrap)
+{
+    const bool is_back = r->has && e->x < r->uj;
+    const bool wraps = is_back && r->wrap_uj > r->uj;
+    uint64_t up = e->x - r->uj;
+
+    s->nsamples++;
+    if (r->has && e->x == r->uj && e->c == 0)
+        return;
+    if (!r->has || e->c != 0 || (is_back && !wraps) || e->t_ns <= r->at) {
+        s->ngaps += r->has && e->c != 0;
+        s->nback += is_back && !wraps && e->c == 0;
+    } else {
+        if (wraps)
+            up = e->x + (r->wrap_uj - r->uj);
+        s->nwraps += wraps;
+        is_wrap[s->nsteps] = wraps;
+        s->step[s->nsteps++] =
+            (struct heddle_energy_step){r->at, e->t_ns, (double)up * MICRO};
+    }
+    r->has = true;
+    r->uj = e->x;
+    r->at = e->t_ns;
+}
+
+static bool is_sample(const struct heddle_log_event *e)
+{
+    return e->kind == HEDDLE_LOG_POWER && e->t_ns != HEDDLE_LOG_NONE;
+}
+
+heddle_status heddle_energy_series_get(struct heddle_scratch *mem,
+                                       const heddle_log *log,
+                                       struct heddle_energy_series **out,
+                                       size_t *n_out)
+{
+    const struct heddle_log_view *v = heddle_log_get_view(log);
+    struct heddle_scratch tmp = heddle_scratch_make(mem->a);
+    uint32_t *count = heddle_scratch_get(&tmp, MAX_DOMAINS, sizeof(*count));
+    struct heddle_energy_series *series = NULL;
+    heddle_status st = count == NULL ? HEDDLE_ENOMEM : HEDDLE_OK;
+    size_t n = 0, k = 0;
+
+    for (size_t i = 0; i < v->nevents && st == HEDDLE_OK; i++)
+        if (is_sample(&v->events[i]))
+            n += count[v->events[i].b]++ == 0;
+    series = heddle_scratch_get(mem, n, sizeof(*series));
+    if (series == NULL)
+        st = HEDDLE_ENOMEM;
+    for (unsigned d = 0; d < MAX_DOMAINS && k < n && st == HEDDLE_OK; d++) {
+        struct heddle_energy_series *s = &series[k];
+        struct reader r = {0};
+        bool *is_wrap;
+
+        if (count[d] == 0)
+            continue;
+        k++;
+        s->step = heddle_scratch_get(mem, count[d], sizeof(*s->step));
+        is_wrap = heddle_scratch_get(&tmp, count[d], sizeof(*is_wrap));
+        if (s->step == NULL || is_wrap == NULL) {
+            st = HEDDLE_ENOMEM;
+            break;
+        }
+        st = describe(mem, v, d, s, &r.wrap_uj);
+        for (size_t i = 0; i < v->nevents && st == HEDDLE_OK; i++)
+            if (is_sample(&v->events[i]) && v->events[i].b == d)
+                reading(s, &r, &v->events[i], is_wrap);
+        if (st == HEDDLE_OK)
+            st = drop_jumps(mem->a, s, is_wrap);
+    }
+    heddle_scratch_drop(&tmp);
+    *out = series;
+    *n_out = n;
+    return st;
+}
