@@ -83,6 +83,7 @@ ok trace view power.log -o measured.html
 check page measured.html
 ok trace view power.log -o energy.html --energy-model m.energy
 check energy energy.html
+check serve_energy "$heddle" power.log m.energy
 fails 1 'none.energy' trace view power.log -o x.html --energy-model none.energy
 fails 1 'heddle-energy 1' trace view power.log -o x.html --energy-model run.html
 json 1 trace stats power.log

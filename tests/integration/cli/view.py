@@ -157,6 +157,14 @@ def energy(path):
     assert e["model"]["unknown_tasks"] == 0 and d["energy_why"] is None
 
 
+def serve_energy(heddle, logfile, model):
+    s = Server(heddle, logfile, "--energy-model", model)
+    d = json.loads(s.get("/pack/0/dir")[1])
+    assert d["energy"]["domains"] and d["energy"]["model"]["file"] == model
+    check_energy(d)
+    s.stop(signal.SIGTERM)
+
+
 def page(path, runs="1"):
     packs = read_page(path)
     assert len(packs) == int(runs), len(packs)
@@ -460,5 +468,6 @@ def live(heddle, logfile):
 
 if __name__ == "__main__":
     verbs = {"page": page, "same": same, "log": log, "full": full,
-             "serve": serve, "live": live, "energy": energy}
+             "serve": serve, "live": live, "energy": energy,
+             "serve_energy": serve_energy}
     verbs[sys.argv[1]](*sys.argv[2:])
