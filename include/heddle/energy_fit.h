@@ -57,12 +57,12 @@ struct heddle_energy_fit_domain {
     double idle_watts, low, high; /* low and high 0: not known */
     double seconds;               /* that its samples cover */
     double measured_joules;
-    double r2;        /* of the power of an interval */
-    double condition; /* of the matrix, columns of length 1 */
-    double lambda;    /* how strongly watts are drawn to the prior */
-    double held_out;  /* mean error of a run predicted from the others; NAN */
-    int64_t lag_ns;
-    int64_t window_ns;   /* 0: all of an interval */
+    double r2;         /* of the power of an interval */
+    double condition;  /* of the matrix, columns of length 1 */
+    double lambda;     /* how strongly watts are drawn to the prior */
+    double held_out;   /* mean error of a run predicted from the others; NAN */
+    int64_t lag_ns;    /* mean over the logs */
+    int64_t window_ns; /* 0: all of an interval */
     int64_t interval_ns; /* median of what was fitted */
     size_t nsamples, nintervals;
     size_t ndropped; /* samples that were not believed */

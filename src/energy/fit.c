@@ -199,7 +199,7 @@ static heddle_status systems_make(struct fit *f)
             if (y->nparts > 0 && y->part[y->nparts - 1].log == i)
                 continue; /* the same name twice in a log */
             y->part[y->nparts++] =
-                (struct heddle_energy_part){&f->load[i], s, i};
+                (struct heddle_energy_part){&f->load[i], s, i, 0};
         }
     return f->ndomains > 0 ? HEDDLE_OK : no_samples(f, most > 0);
 }
@@ -299,6 +299,7 @@ static heddle_status domain_report(struct fit *f, size_t d)
         const struct heddle_energy_series *s = y->part[i].series;
 
         out->nsamples += s->nsamples;
+        out->lag_ns += y->part[i].lag_ns / (int64_t)y->nparts;
         out->ndropped += s->nback + s->njumps + s->ngaps;
         for (size_t k = 0; k < s->nsteps; k++) {
             out->seconds += (double)(s->step[k].to - s->step[k].from) * 1e-9;
@@ -312,7 +313,6 @@ static heddle_status domain_report(struct fit *f, size_t d)
     out->r2 = x->r2;
     out->condition = x->condition;
     out->lambda = x->lambda;
-    out->lag_ns = y->lag_ns;
     out->window_ns = y->window_ns;
     out->interval_ns = step * (int64_t)x->each;
     out->nintervals = x->nrows;
@@ -568,8 +568,8 @@ static heddle_status note_results(struct fit *f)
         for (size_t c = 1; c < y->ncols; c++)
             if (!x->has_data[c] && y->key[c] != SIZE_MAX)
                 HEDDLE_TRY(note(f,
-                                "%s on %s did not run while %s was read: it "
-                                "has the mean of its device",
+                                "%s on %s ran too little while %s was read: "
+                                "it has the mean of its device",
                                 f->keys.key[y->key[c]].kernel,
                                 f->keys.key[y->key[c]].device, y->name));
     }
@@ -598,7 +598,8 @@ static heddle_status solve_domains(struct fit *f)
         struct heddle_energy_system *y = &f->system[d];
 
         HEDDLE_TRY(columns_make(f, y));
-        y->lag_ns = f->o.lag_ns;
+        for (size_t i = 0; i < y->nparts; i++)
+            y->part[i].lag_ns = f->o.lag_ns;
         y->window_ns = f->o.window_ns;
         if (!f->o.has_lag)
             HEDDLE_TRY(heddle_energy_find_lag(y));

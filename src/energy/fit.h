@@ -25,6 +25,8 @@ struct heddle_energy_part {
     const struct heddle_energy_load *load;
     const struct heddle_energy_series *series;
     size_t log;
+    int64_t lag_ns; /* when a counter is read after it was updated is another
+                       matter in each run */
 };
 
 struct heddle_energy_system {
@@ -36,7 +38,7 @@ struct heddle_energy_system {
     size_t ncols;
     size_t *key;    /* [ncols] of the columns 1..; SIZE_MAX: idle or bytes */
     bool has_bytes; /* the last column */
-    int64_t lag_ns, window_ns;
+    int64_t window_ns;
 };
 
 /* Counter and columns of one row; all columns are additive over rows. */
@@ -47,11 +49,11 @@ struct heddle_energy_rows {
     uint32_t *log; /* [n] */
 };
 
-/* Up to `max` steps of the parts, each a row; `each` successive ones of a log
- * become one. HEDDLE_ENOMEM. */
+/* Up to `max` steps of each of the n parts from `first` on, each a row; `each`
+ * successive ones of a log become one. HEDDLE_ENOMEM. */
 HEDDLE_MUST_USE heddle_status heddle_energy_rows_make(
     struct heddle_scratch *mem, const struct heddle_energy_system *s,
-    int64_t lag_ns, int64_t window_ns, size_t each, size_t max,
+    size_t first, size_t n, size_t each, size_t max,
     struct heddle_energy_rows *out);
 /* In place: `each` successive rows of one log become one. */
 void heddle_energy_rows_merge(struct heddle_energy_rows *r, size_t each);
@@ -60,7 +62,7 @@ size_t heddle_energy_count_steps(const struct heddle_energy_system *s);
 HEDDLE_MUST_USE heddle_status
 heddle_energy_median_step(const struct heddle_energy_system *s, int64_t *out);
 
-/* Sets lag_ns and window_ns. HEDDLE_ENOMEM. */
+/* Sets window_ns, and lag_ns of the parts. HEDDLE_ENOMEM. */
 HEDDLE_MUST_USE heddle_status
 heddle_energy_find_lag(struct heddle_energy_system *s);
 

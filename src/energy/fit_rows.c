@@ -79,23 +79,22 @@ static double between(const struct heddle_energy_system *s,
 }
 
 static void row_add(const struct heddle_energy_system *s,
-                    const struct heddle_energy_load *l,
-                    const struct heddle_energy_step *t, int64_t lag_ns,
-                    int64_t window_ns, size_t *hint, double *a)
+                    const struct heddle_energy_part *p,
+                    const struct heddle_energy_step *t, size_t *hint, double *a)
 {
-    const double to = (double)(t->to - lag_ns);
+    const double to = (double)(t->to - p->lag_ns);
     const double length = (double)(t->to - t->from);
-    const double window = window_ns > 0 ? (double)window_ns : length;
+    const double window = s->window_ns > 0 ? (double)s->window_ns : length;
 
     a[0] += length * NS;
     for (size_t c = 1; c < s->ncols; c++)
-        a[c] += between(s, l, c, to - window, to, hint, l->nplaces) * length /
-                window;
+        a[c] +=
+            between(s, p->load, c, to - window, to, hint, p->load->nplaces) *
+            length / window;
 }
 
 static heddle_status part_rows(const struct heddle_energy_system *s,
-                               const struct heddle_energy_part *p,
-                               int64_t lag_ns, int64_t window_ns, size_t each,
+                               const struct heddle_energy_part *p, size_t each,
                                size_t max, struct heddle_energy_rows *out)
 {
     struct heddle_scratch tmp = heddle_scratch_make(s->mem->a);
@@ -110,7 +109,7 @@ static heddle_status part_rows(const struct heddle_energy_system *s,
     for (size_t i = 0; i < nsteps; i++) {
         if (i % each == 0)
             out->log[out->n++] = (uint32_t)p->log;
-        row_add(s, p->load, &p->series->step[i], lag_ns, window_ns, hint,
+        row_add(s, p, &p->series->step[i], hint,
                 out->a + (out->n - 1) * s->ncols);
         out->b[out->n - 1] += p->series->step[i].joules;
     }
@@ -120,14 +119,14 @@ static heddle_status part_rows(const struct heddle_energy_system *s,
 
 heddle_status heddle_energy_rows_make(struct heddle_scratch *mem,
                                       const struct heddle_energy_system *s,
-                                      int64_t lag_ns, int64_t window_ns,
-                                      size_t each, size_t max,
+                                      size_t first, size_t nparts, size_t each,
+                                      size_t max,
                                       struct heddle_energy_rows *out)
 {
     size_t n = 0;
 
     *out = (struct heddle_energy_rows){.ncols = s->ncols};
-    for (size_t i = 0; i < s->nparts; i++) {
+    for (size_t i = first; i < first + nparts; i++) {
         const size_t k = s->part[i].series->nsteps;
 
         n += ((k < max ? k : max) + each - 1) / each;
@@ -137,9 +136,8 @@ heddle_status heddle_energy_rows_make(struct heddle_scratch *mem,
     out->log = heddle_scratch_get(mem, n, sizeof(*out->log));
     if (out->a == NULL || out->b == NULL || out->log == NULL)
         return HEDDLE_ENOMEM;
-    for (size_t i = 0; i < s->nparts; i++)
-        HEDDLE_TRY(
-            part_rows(s, &s->part[i], lag_ns, window_ns, each, max, out));
+    for (size_t i = first; i < first + nparts; i++)
+        HEDDLE_TRY(part_rows(s, &s->part[i], each, max, out));
     return HEDDLE_OK;
 }
 

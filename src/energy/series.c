@@ -4,7 +4,11 @@
  *
  * Wraps      a reading below the one before is a wrap if the log says where the
  *            counter wraps and the energy is then a usual one; else it went back,
- *            and counting begins anew there.
+ *            and counting begins anew there. If the next reading is above the
+ *            one before, only the reading in between was wrong.
+ * Starts     a counter that is updated less often than it is read was last updated
+ *            some time before the first reading: the first step there has energy
+ *            of before, and is left out.
  * Jumps      a step of JUMP times the median power is not believed.
  */
 #include "energy/series.h"
@@ -16,7 +20,7 @@
 #include "base/text.h"
 #include "heddle/energy.h"
 
-enum { MAX_DOMAINS = 65536, JUMP = 100, FEW = 8 };
+enum { MAX_DOMAINS = 65536, JUMP = 100, FEW = 8, SLOW = 8 };
 
 #define MICRO 1e-6
 
@@ -117,10 +121,34 @@ static heddle_status median_watts(const struct heddle_allocator *a,
     return HEDDLE_OK;
 }
 
-/* Leaves out steps that no machine makes. `is_wrap` is per step. */
+/* What is known of a step while it is not sure to stay. */
+struct mark {
+    bool is_wrap, is_first;
+};
+
+/* Leaves out first steps of counters that are slow. */
+static void drop_starts(struct heddle_energy_series *s, struct mark *mark,
+                        size_t nsame)
+{
+    size_t kept = 0;
+
+    if (nsame * SLOW < s->nsamples)
+        return;
+    for (size_t i = 0; i < s->nsteps; i++) {
+        if (mark[i].is_first) {
+            s->nwraps -= mark[i].is_wrap;
+            continue;
+        }
+        mark[kept] = mark[i];
+        s->step[kept++] = s->step[i];
+    }
+    s->nsteps = kept;
+}
+
+/* Leaves out steps that no machine makes. */
 static heddle_status drop_jumps(const struct heddle_allocator *a,
                                 struct heddle_energy_series *s,
-                                const bool *is_wrap)
+                                const struct mark *mark)
 {
     double usual = 0;
     size_t kept = 0;
@@ -130,9 +158,9 @@ static heddle_status drop_jumps(const struct heddle_allocator *a,
     HEDDLE_TRY(median_watts(a, s, &usual));
     for (size_t i = 0; i < s->nsteps; i++) {
         if (watts(&s->step[i]) > JUMP * usual) {
-            s->njumps += !is_wrap[i];
-            s->nback += is_wrap[i];
-            s->nwraps -= is_wrap[i];
+            s->njumps += !mark[i].is_wrap;
+            s->nback += mark[i].is_wrap;
+            s->nwraps -= mark[i].is_wrap;
             continue;
         }
         s->step[kept++] = s->step[i];
@@ -145,27 +173,44 @@ static heddle_status drop_jumps(const struct heddle_allocator *a,
 struct reader {
     uint64_t uj, wrap_uj;
     int64_t at;
-    bool has;
+    bool has, is_start; /* nothing was added up since the start */
+    bool went_back;     /* with the last reading; this was before: */
+    uint64_t high_uj;
+    int64_t high_at;
+    size_t nsame; /* readings that did not change */
 };
 
 static void reading(struct heddle_energy_series *s, struct reader *r,
-                    const struct heddle_log_event *e, bool *is_wrap)
+                    const struct heddle_log_event *e, struct mark *mark)
 {
     const bool is_back = r->has && e->x < r->uj;
     const bool wraps = is_back && r->wrap_uj > r->uj;
     uint64_t up = e->x - r->uj;
 
     s->nsamples++;
-    if (r->has && e->x == r->uj && e->c == 0)
+    if (r->has && e->x == r->uj && e->c == 0) {
+        r->nsame++;
         return;
+    }
+    if (r->went_back && e->c == 0 && e->x >= r->high_uj) {
+        r->uj = r->high_uj;
+        r->at = r->high_at;
+        r->is_start = false;
+        up = e->x - r->uj;
+    }
+    r->went_back = is_back && !wraps && e->c == 0;
+    r->high_uj = r->uj;
+    r->high_at = r->at;
     if (!r->has || e->c != 0 || (is_back && !wraps) || e->t_ns <= r->at) {
         s->ngaps += r->has && e->c != 0;
         s->nback += is_back && !wraps && e->c == 0;
+        r->is_start = true;
     } else {
         if (wraps)
             up = e->x + (r->wrap_uj - r->uj);
         s->nwraps += wraps;
-        is_wrap[s->nsteps] = wraps;
+        mark[s->nsteps] = (struct mark){wraps, r->is_start};
+        r->is_start = false;
         s->step[s->nsteps++] =
             (struct heddle_energy_step){r->at, e->t_ns, (double)up * MICRO};
     }
@@ -200,23 +245,25 @@ heddle_status heddle_energy_series_get(struct heddle_scratch *mem,
     for (unsigned d = 0; d < MAX_DOMAINS && k < n && st == HEDDLE_OK; d++) {
         struct heddle_energy_series *s = &series[k];
         struct reader r = {0};
-        bool *is_wrap;
+        struct mark *mark;
 
         if (count[d] == 0)
             continue;
         k++;
         s->step = heddle_scratch_get(mem, count[d], sizeof(*s->step));
-        is_wrap = heddle_scratch_get(&tmp, count[d], sizeof(*is_wrap));
-        if (s->step == NULL || is_wrap == NULL) {
+        mark = heddle_scratch_get(&tmp, count[d], sizeof(*mark));
+        if (s->step == NULL || mark == NULL) {
             st = HEDDLE_ENOMEM;
             break;
         }
         st = describe(mem, v, d, s, &r.wrap_uj);
         for (size_t i = 0; i < v->nevents && st == HEDDLE_OK; i++)
             if (is_sample(&v->events[i]) && v->events[i].b == d)
-                reading(s, &r, &v->events[i], is_wrap);
-        if (st == HEDDLE_OK)
-            st = drop_jumps(mem->a, s, is_wrap);
+                reading(s, &r, &v->events[i], mark);
+        if (st == HEDDLE_OK) {
+            drop_starts(s, mark, r.nsame);
+            st = drop_jumps(mem->a, s, mark);
+        }
     }
     heddle_scratch_drop(&tmp);
     *out = series;

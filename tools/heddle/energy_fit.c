@@ -242,12 +242,13 @@ static int check_file(struct cli *c, const char *path)
                     why);
 }
 
-static int write_model(struct cli *c, const heddle_energy *model,
-                       const char *path)
+static int write_model(struct cli *c, const struct fit_args *a,
+                       const heddle_energy *model, const char *path)
 {
     char why[512] = "";
 
-    energy_make_folders(path);
+    if (a->file == NULL)
+        energy_make_folders(path);
     if (heddle_energy_write(model, path, why, sizeof(why)) != HEDDLE_OK)
         return cli_fail(c, "%s", why);
     return 0;
@@ -331,7 +332,7 @@ static int fit(struct cli *c, const struct fit_args *a,
     if (st != HEDDLE_OK)
         return cli_fail(c, "%s: %s", a->log[0],
                         why[0] != '\0' ? why : heddle_status_text(st));
-    rc = write_model(c, model, path);
+    rc = write_model(c, a, model, path);
     if (rc == 0 && c->json)
         rc = print_json(c, r, path);
     else if (rc == 0)
@@ -387,13 +388,16 @@ const struct heddle_cmd heddle_energy_verb_fit = {
         "\n"
         "  -o           the model (default: beside the models of time, under\n"
         "               the name of the machine)\n"
-        "  --lag        how late counters are, as in 10ms (default: estimated,\n"
+        "  --lag        how late counters are, as in 10ms (default: "
+        "estimated,\n"
         "               with what they average over)\n"
         "  --window     what they average over (default: all of an interval)\n"
         "  --by-size    tell tasks with operands of other sizes apart\n"
-        "  --prior      watts that kernels with few data are drawn to (default:\n"
+        "  --prior      watts that kernels with few data are drawn to "
+        "(default:\n"
         "               the mean of their device)\n"
-        "  --bootstrap  draws for the intervals of confidence, which hold 95 %\n"
+        "  --bootstrap  draws for the intervals of confidence, which hold 95 "
+        "%\n"
         "               (default 200; 0: none)\n"
         "  --seed       of these draws (default 0)\n"
         "Several logs of one machine are fitted together; each is predicted\n"

@@ -66,10 +66,10 @@ static const char *info(const heddle_log *log, const char *key)
 static void put_escaped(struct heddle_text *t, const char *s, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        const bool is_plain = (s[i] >= 'A' && s[i] <= 'Z') ||
-                              (s[i] >= 'a' && s[i] <= 'z') ||
-                              (s[i] >= '0' && s[i] <= '9') ||
-                              (s[i] != '\0' && strchr("_-.:+=,@", s[i]) != NULL);
+        const bool is_plain =
+            (s[i] >= 'A' && s[i] <= 'Z') || (s[i] >= 'a' && s[i] <= 'z') ||
+            (s[i] >= '0' && s[i] <= '9') ||
+            (s[i] != '\0' && strchr("_-.:+=,@", s[i]) != NULL);
 
         if (is_plain && !(i == 0 && s[i] == '.'))
             heddle_text_mem(t, &s[i], 1);
