@@ -126,6 +126,7 @@ TEST(costs_at_most_five_quarters)
         CHECK(p.cost <= 1.25 * (1 + o.eps) * b.best * (1 + 1e-12));
         CHECK(p.cost <= p.proved * b.best * (1 + 1e-12));
         CHECK(p.bound <= b.best * (1 + 1e-12));
+        CHECK(p.cost <= p.proved * p.bound * (1 + 1e-12));
         worst = fmax(worst, p.cost / b.best);
         sum += p.cost / b.best;
         heddle_energy_place_finish(&p);

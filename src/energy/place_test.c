@@ -288,6 +288,38 @@ TEST(many_machines)
     free(job);
 }
 
+/* Lengths about the limits of the kinds of jobs, for some end T, so that every way to
+ * fill a machine is the best one somewhere. The bound alone shows the ratio. */
+TEST(lengths_at_the_limits)
+{
+    static const double part[] = {1,   0.76, 0.75, 0.74, 0.51, 0.5,  0.49,
+                                  0.4, 0.34, 0.33, 0.32, 0.26, 0.25, 0.1};
+    struct heddle_energy_job job[240];
+    struct heddle_rng rng;
+
+    heddle_rng_seed(&rng, test_seed());
+    for (size_t i = 0; i < test_scale(2000); i++) {
+        const size_t n = 1 + heddle_rng_below(&rng, 240);
+        const size_t first = heddle_rng_below(&rng, 14);
+        const size_t kinds = 1 + heddle_rng_below(&rng, 14 - first);
+        const uint32_t m = 2 + heddle_rng_below32(&rng, 60);
+        struct heddle_energy_place_opts o =
+            options(m, (1 + 4 * heddle_rng_double(&rng)) / m, false);
+        struct heddle_energy_place p;
+
+        o.eps = i % 2 == 0 ? 0.01 : 0.2;
+        for (size_t k = 0; k < n; k++) {
+            const double x = part[first + heddle_rng_below(&rng, kinds)];
+
+            job[k] = (struct heddle_energy_job){
+                NULL, (uint64_t)(x * 1e6) + heddle_rng_below(&rng, 5000), 1};
+        }
+        p = make(job, n, &o);
+        CHECK(p.cost <= p.proved * p.bound * (1 + 1e-12));
+        heddle_energy_place_finish(&p);
+    }
+}
+
 TEST(every_allocation_may_fail)
 {
     struct heddle_energy_job *job = draw(50, 100, 300);
@@ -433,5 +465,5 @@ TEST_MAIN(a_high_price_keeps_all_here, a_low_price_sends_all_there,
           one_long_job_goes_there, due_dates_are_kept,
           no_due_date_is_never_late, no_jobs, bad_arguments_are_refused,
           lies_are_found, many_jobs_come_near_the_bound, many_machines,
-          every_allocation_may_fail, files_are_read, bad_files_get_a_sentence,
-          reading_may_lack_memory)
+          lengths_at_the_limits, every_allocation_may_fail, files_are_read,
+          bad_files_get_a_sentence, reading_may_lack_memory)
