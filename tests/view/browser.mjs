@@ -112,6 +112,9 @@ test('energy: what was measured, by the model, and what is missing', async () =>
     assert.match(await text('panel-body'), /Energy/);
     assert.deepEqual(b.errors, []);
     await picture('energy.png');
+    await open(page('energies.html', synth({nt: 6, energy: 'model', packs: 2}),
+        synth({nt: 5, energy: 'model', packs: 2})));
+    assert.match(await text('panel-body'), /Energy by the model\s+[\d.]+ [µmk]?J\s+[\d.]+ [µmk]?J\s+−[\d.]+ %/);
     await open(url);
 });
 
