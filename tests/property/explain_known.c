@@ -391,8 +391,8 @@ TEST(curves)
     /* Read four times as often as it is updated; one that never moves. */
     for (unsigned i = 0; i < 10; i++) {
         const struct heddle_trace_event p = {
-            .t = 1000000 * i, .x = 200000 * (i / 4), .b = 3};
-        const struct heddle_trace_event q = {.t = 1000000 * i, .x = 7, .b = 4};
+            .t = 1000000 * i, .x = 200000 * (i / 4), .b = 5};
+        const struct heddle_trace_event q = {.t = 1000000 * i, .x = 7, .b = 6};
 
         heddle_trace_event(lab_lane(&b, 0), HEDDLE_TRACE_DATA, HEDDLE_LOG_POWER,
                            &p);
@@ -429,11 +429,11 @@ TEST(curves)
     CHECK_NEAR(c->value[1], 150, 1e-9);
     heddle_explain_curve_destroy(c);
     /* 200 mJ in 4 ms, all the time: no peaks where the counter jumps. */
-    CHECK_OK(heddle_explain_curve_create(log, HEDDLE_CURVE_POWER, 3, NULL, &c));
+    CHECK_OK(heddle_explain_curve_create(log, HEDDLE_CURVE_POWER, 5, NULL, &c));
     CHECK_EQ(c->n, 1);
     CHECK_NEAR(c->value[0], 50, 1e-9);
     heddle_explain_curve_destroy(c);
-    CHECK_OK(heddle_explain_curve_create(log, HEDDLE_CURVE_POWER, 4, NULL, &c));
+    CHECK_OK(heddle_explain_curve_create(log, HEDDLE_CURVE_POWER, 6, NULL, &c));
     CHECK(c->n == 1 && c->value[0] == 0);
     heddle_explain_curve_destroy(c);
     CHECK_STATUS(heddle_explain_curve_create(
