@@ -98,7 +98,8 @@ static void take(struct energy_meter *m, struct reading *r,
 
     if (m->nsamples++ > 0 && e->t_ns <= r->t)
         return;
-    if (m->nsamples > 1 && e->c == 0 && (!is_back || r->wrap > r->x)) {
+    if (m->nsamples > 1 && (e->c & HEDDLE_LOG_POWER_GAP) == 0 &&
+        (!is_back || r->wrap > r->x)) {
         const double part = part_of(r->t, e->t_ns, r->from, r->to);
 
         used = is_back ? r->wrap - r->x + e->x : e->x - r->x;
