@@ -602,8 +602,10 @@ static heddle_status hold_out(struct solve *f)
 static double r_squared(const struct solve *f, const double *x)
 {
     const double total = f->all.bb - f->all.h[0] * f->all.h[0] / f->all.g[0];
+    const double r2 =
+        total > 0 ? 1 - heddle_energy_gram_rss(&f->all, x) / total : 0;
 
-    return total > 0 ? 1 - heddle_energy_gram_rss(&f->all, x) / total : NAN;
+    return r2 > 0 ? r2 : 0;
 }
 
 static heddle_status results_get(struct solve *f)

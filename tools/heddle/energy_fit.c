@@ -242,12 +242,13 @@ static int check_file(struct cli *c, const char *path)
                     why);
 }
 
-static int write_model(struct cli *c, const heddle_energy *model,
-                       const char *path)
+static int write_model(struct cli *c, const struct fit_args *a,
+                       const heddle_energy *model, const char *path)
 {
     char why[512] = "";
 
-    energy_make_folders(path);
+    if (a->file == NULL)
+        energy_make_folders(path);
     if (heddle_energy_write(model, path, why, sizeof(why)) != HEDDLE_OK)
         return cli_fail(c, "%s", why);
     return 0;
@@ -331,7 +332,7 @@ static int fit(struct cli *c, const struct fit_args *a,
     if (st != HEDDLE_OK)
         return cli_fail(c, "%s: %s", a->log[0],
                         why[0] != '\0' ? why : heddle_status_text(st));
-    rc = write_model(c, model, path);
+    rc = write_model(c, a, model, path);
     if (rc == 0 && c->json)
         rc = print_json(c, r, path);
     else if (rc == 0)
