@@ -22,6 +22,7 @@ enum { DUAL_EVERY = 8 };
 
 #define DUAL_EPS    0.05 /* a price is met when it is missed by so little */
 #define DUAL_MARGIN 1.3 /* the real way behind a task is longer than its rank */
+#define DUAL_FREE   1e-6 /* the least share of a type in the prices */
 #define DUAL_LEAVE  0.45 /* how far back what others should do is put */
 
 struct dual {
@@ -67,7 +68,7 @@ static double dual_least(const struct dual *d, unsigned i, const double *price)
     double least = INFINITY;
 
     for (unsigned r = 0; r < d->p.win.copy.ntypes; r++) {
-        const double x = price[r] * d->times[i].ns[r];
+        const double x = price[r] * d->times[i].ns[r] + d->times[i].energy[r];
 
         if (d->times[i].ns[r] < INFINITY && x < least)
             least = x;
@@ -91,6 +92,18 @@ static double dual_value(struct dual *d, const double *price, double best)
     return value;
 }
 
+/* The same when energy counts; where no prices do it, the nearest ones. */
+static void dual_two_energy(const struct dual *d, unsigned i, double *price)
+{
+    const struct heddle_sched_pool_times *x = &d->times[i];
+    const double *n = d->p.nworkers;
+    const double y = (x->ns[0] + n[0] * (x->energy[0] - x->energy[1])) /
+                     (n[0] * x->ns[1] + n[1] * x->ns[0]);
+
+    price[1] = fmin(fmax(y, DUAL_FREE / n[1]), (1 - DUAL_FREE) / n[1]);
+    price[0] = (1 - n[1] * price[1]) / n[0];
+}
+
 /* Two types: the best prices make one of the buckets cost the same on both. */
 static double dual_two(struct dual *d)
 {
@@ -105,6 +118,8 @@ static double dual_two(struct dual *d)
             continue;
         price[0] = 1 / (n[0] + n[1] * a);
         price[1] = a * price[0];
+        if (d->p.win.joule_ns > 0)
+            dual_two_energy(d, i, price);
         best = dual_value(d, price, best);
     }
     return best;
@@ -126,7 +141,8 @@ static double dual_many(struct dual *d)
         best = dual_value(d, price, best);
         for (unsigned i = 0; i < d->p.nbuckets; i++)
             for (unsigned r = 0; r < ntypes && d->times[i].is_known; r++)
-                if (price[r] * d->times[i].ns[r] <= dual_least(d, i, price)) {
+                if (price[r] * d->times[i].ns[r] + d->times[i].energy[r] <=
+                    dual_least(d, i, price)) {
                     load[r] += (double)d->p.bucket[i]->nlive *
                                d->times[i].ns[r] / d->p.nworkers[r];
                     break;
@@ -174,6 +190,11 @@ static void dual_refresh(struct dual *d, double now)
 
 /* --- pop -------------------------------------------------------------------*/
 
+static double dual_cost(const struct dual *d, unsigned i, unsigned type)
+{
+    return d->times[i].ns[type] * d->price[type] + d->times[i].energy[type];
+}
+
 /* The bin of a bucket that a worker of a slower type may take from; -1: none. */
 static int dual_slow(const struct dual *d, unsigned i, unsigned type,
                      const double *backlog)
@@ -182,9 +203,10 @@ static int dual_slow(const struct dual *d, unsigned i, unsigned type,
     const double ns = d->times[i].ns[type];
     const double limit = (d->rest - ns + b->like->weight) / DUAL_MARGIN;
 
-    if (ns * d->price[type] <= dual_least(d, i, d->price) * (1 + DUAL_EPS))
+    if (dual_cost(d, i, type) <= dual_least(d, i, d->price) * (1 + DUAL_EPS))
         return heddle_sched_pool_below(&d->p, b, limit);
-    if (ns < backlog[d->times[i].fast])
+    if (heddle_sched_pool_slow_ns(&d->times[i], type) <
+        backlog[d->times[i].fast])
         return heddle_sched_pool_below(&d->p, b, limit);
     return -1;
 }
@@ -220,10 +242,12 @@ static struct heddle_sched_task *dual_pick(struct heddle_sched_pool *p,
             continue;
         score = heddle_win_rec(&p->win, b->bin[bin].root)->rank;
         if (type != x->fast)
-            score -= 1e12 * x->ns[type] * d->price[type] / least;
-        else if (x->ns[type] * d->price[type] > least * (1 + DUAL_EPS))
+            score -=
+                (1e12 * x->ns[type] * d->price[type] + 1e12 * x->energy[type]) /
+                least;
+        else if (dual_cost(d, i, type) > least * (1 + DUAL_EPS))
             for (unsigned r = 0; r < p->win.copy.ntypes; r++)
-                if (d->price[r] * x->ns[r] <= least)
+                if (dual_cost(d, i, r) <= least)
                     score -= DUAL_LEAVE * x->ns[r];
         if (score > most) {
             most = score;

@@ -67,12 +67,12 @@ static double hetero_elsewhere(const struct hetero *h, unsigned i,
     double slow = 0;
 
     for (unsigned r = 0; r < h->p.win.copy.ntypes; r++) {
-        const double ns = h->times[i].ns[r];
+        const double ns = h->times[i].ns[r] + h->times[i].energy[r];
 
         if (r != type && ns < INFINITY && ns > slow)
             slow = ns;
     }
-    return slow > 0 ? slow : h->times[i].ns[type];
+    return slow > 0 ? slow : h->times[i].ns[type] + h->times[i].energy[type];
 }
 
 static void hetero_refresh(struct hetero *h)
@@ -95,8 +95,9 @@ static void hetero_refresh(struct hetero *h)
             h->score[i][r] =
                 h->times[i].ns[r] < INFINITY
                     ? (1 + h->release[i]) *
-                          (hetero_elsewhere(h, i, r) - h->times[i].ns[r]) * n /
-                          sum
+                          (hetero_elsewhere(h, i, r) -
+                           (h->times[i].ns[r] + h->times[i].energy[r])) *
+                          n / sum
                     : -INFINITY;
 }
 
@@ -105,11 +106,13 @@ static bool hetero_may(const struct hetero *h, unsigned i, unsigned type,
 {
     const struct heddle_sched_pool_times *x = &h->times[i];
     const double n = (double)h->p.bucket[i]->count;
+    double ns;
 
     if (x->fast == type)
         return true;
-    return n >= h->p.nworkers[x->fast] * x->ns[type] / x->ns[x->fast] ||
-           x->ns[type] < backlog[x->fast];
+    ns = heddle_sched_pool_slow_ns(x, type);
+    return n >= h->p.nworkers[x->fast] * ns / x->ns[x->fast] ||
+           ns < backlog[x->fast];
 }
 
 static struct heddle_sched_task *hetero_pick(struct heddle_sched_pool *p,

@@ -58,16 +58,17 @@ static void multi_push(void *self, struct heddle_sched_task *t, int worker)
 static double multi_difference(const struct multi *m, unsigned i, unsigned type)
 {
     const struct heddle_sched_pool_times *x = &m->times[i];
+    const double here = x->ns[type] + x->energy[type];
     double other = INFINITY;
 
-    if (!(x->ns[type] < INFINITY))
+    if (!(here < INFINITY))
         return -INFINITY;
     if (x->fast != type)
-        return x->ns[x->fast] - x->ns[type];
+        return x->ns[x->fast] + x->energy[x->fast] - here;
     for (unsigned r = 0; r < m->p.win.copy.ntypes; r++)
-        if (r != type && x->ns[r] < other)
-            other = x->ns[r];
-    return other < INFINITY ? other - x->ns[type] : x->ns[type];
+        if (r != type && x->ns[r] + x->energy[r] < other)
+            other = x->ns[r] + x->energy[r];
+    return other < INFINITY ? other - here : here;
 }
 
 static void multi_refresh(struct multi *m)
@@ -115,7 +116,8 @@ static struct heddle_sched_task *multi_pick(struct heddle_sched_pool *p,
         if (b->count == 0 || (b->mask >> cls & 1) == 0 ||
             !(x->ns[type] < INFINITY))
             continue;
-        if (x->fast != type && !(backlog[x->fast] > x->ns[type]))
+        if (x->fast != type &&
+            !(backlog[x->fast] > heddle_sched_pool_slow_ns(x, type)))
             continue;
         r = heddle_win_rec(&p->win, b->bin[heddle_sched_pool_first(p, b)].root);
         if (first == NULL || m->gain[i][type] > m->gain[best][type] ||

@@ -207,8 +207,10 @@ static unsigned place_choose(const struct heddle_place *p,
     if (only >= 0)
         return (unsigned)only;
     for (unsigned c = 0; c < p->win.copy.ncls; c++) {
-        const double end = place_end(p, q, r, c) + q->fetch[c];
+        double end = place_end(p, q, r, c) + q->fetch[c];
 
+        if (HEDDLE_UNLIKELY(p->win.joule_ns > 0) && q->s != NULL)
+            end += heddle_win_energy_ns(&p->win, q->s, c);
         if (end < least_all) {
             least_all = end;
             best_all = c;
@@ -331,6 +333,9 @@ static double place_gain(const struct heddle_place *p,
     ns = heddle_win_sort_ns(&p->win, r->sort, to);
     if (!(ns < INFINITY) || !r->sort->is_known)
         return 0;
+    if (HEDDLE_UNLIKELY(p->win.joule_ns > 0))
+        ns += heddle_win_energy_ns(&p->win, r->sort, to) -
+              heddle_win_energy_ns(&p->win, r->sort, from);
     return heddle_win_begin(&p->win, from, now, before) + r->est - now - ns;
 }
 
@@ -384,6 +389,7 @@ static struct heddle_sched_task *place_pop(struct heddle_place *p,
     struct heddle_win_rec *r;
 
     place_rank(p);
+    heddle_win_tune(&p->win);
     if (!place_is_early(p, worker, cls, now))
         t = place_take(p, cls);
     if (t == NULL)

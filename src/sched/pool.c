@@ -233,20 +233,26 @@ void heddle_sched_pool_times(const struct heddle_sched_pool *p,
 {
     const struct heddle_win *w = &p->win;
 
-    for (unsigned r = 0; r < w->copy.ntypes; r++)
+    for (unsigned r = 0; r < w->copy.ntypes; r++) {
         out->ns[r] = INFINITY;
+        out->energy[r] = 0;
+    }
     for (unsigned c = 0; c < w->copy.ncls; c++) {
         const struct heddle_win_cost *x = &b->like->c[c];
-        double *ns = &out->ns[w->copy.cls[c].type];
+        const unsigned r = w->copy.cls[c].type;
+        double *ns = &out->ns[r];
 
         if ((b->mask >> c & 1) != 0 && x->ns < *ns &&
             (b->like->is_known || x->sure >= 0.5f ||
-             x->nrun >= HEDDLE_WIN_MEASURES))
+             x->nrun >= HEDDLE_WIN_MEASURES)) {
             *ns = x->ns;
+            out->energy[r] = heddle_win_energy_ns(w, b->like, c);
+        }
     }
     out->fast = 0;
     for (unsigned r = 1; r < w->copy.ntypes; r++)
-        if (out->ns[r] < out->ns[out->fast])
+        if (out->ns[r] + out->energy[r] <
+            out->ns[out->fast] + out->energy[out->fast])
             out->fast = r;
     out->is_known = out->ns[out->fast] < INFINITY;
 }
@@ -420,6 +426,7 @@ struct heddle_sched_task *heddle_sched_pool_pop(struct heddle_sched_pool *p,
     now = (double)p->win.copy.view->now_ns(p->win.copy.view_self);
     heddle_spin_lock(&p->win.lock);
     heddle_win_rank(&p->win);
+    heddle_win_tune(&p->win);
     t = heddle_heap_pop(&p->forced[cls], heddle_win_before, &p->win);
     if (t != NULL)
         heddle_add_rlx(&p->win.nqueued, (uint64_t)-1);

@@ -50,7 +50,8 @@ struct heddle_sched_pool {
 /* What a policy knows of a bucket when it decides. */
 struct heddle_sched_pool_times {
     double ns[HEDDLE_SCHED_POOL_TYPES];
-    unsigned fast; /* the type with the least */
+    double energy[HEDDLE_SCHED_POOL_TYPES]; /* in ns; 0: only time counts */
+    unsigned fast; /* the type with the least of both together */
     bool is_known; /* on some type */
 };
 
@@ -104,6 +105,15 @@ heddle_sched_pool_take_near(struct heddle_sched_pool *p,
 void heddle_sched_pool_times(const struct heddle_sched_pool *p,
                              const struct heddle_sched_pool_bucket *b,
                              struct heddle_sched_pool_times *out);
+
+/* ns that a task of the bucket costs on a type which is not the fast one, when the
+ * energy it takes more there, or less, is counted. */
+static inline double
+heddle_sched_pool_slow_ns(const struct heddle_sched_pool_times *x,
+                          unsigned type)
+{
+    return x->ns[type] + (x->energy[type] - x->energy[x->fast]);
+}
 
 /* Per type, ns until its workers are through with what waits for them: the tasks of
  * all buckets that are fastest there. `times` is what was made for each bucket. */

@@ -39,6 +39,7 @@ struct heddle_win_cost {
     float sure;    /* the view's confidence */
     uint32_t nrun; /* ended there */
     uint32_t nout; /* given there and not ended */
+    float joules;  /* above idle; 0 unless there is an objective */
 };
 
 struct heddle_win_sort {
@@ -132,6 +133,9 @@ struct heddle_win {
     bool has_choice;  /* some sort could run on more than one type */
     uint64_t lost;    /* bit: class */
     uint32_t version; /* of the costs: changes with them */
+
+    double joule_ns;  /* what a joule is worth; 0: only time counts */
+    uint32_t tunings; /* see heddle_win_tune() */
 
     struct heddle_win_worker *worker;
     uint64_t turn;            /* for what goes round */
@@ -229,6 +233,24 @@ static inline double heddle_win_sort_ns(const struct heddle_win *w,
                                         unsigned cls)
 {
     return (w->lost >> cls & 1) != 0 ? __builtin_inf() : s->c[cls].ns;
+}
+
+/* With the lock: what the energy of a task of the sort is worth on the class, in
+ * ns; 0 when only time counts. Energies are finite. */
+static inline double heddle_win_energy_ns(const struct heddle_win *w,
+                                          const struct heddle_win_sort *s,
+                                          unsigned cls)
+{
+    return w->joule_ns * (double)s->c[cls].joules;
+}
+
+/* With the lock, from pop(): now and then, what a joule is worth is found anew, if
+ * the policy has to. */
+void heddle_win_tune_now(struct heddle_win *w);
+static inline void heddle_win_tune(struct heddle_win *w)
+{
+    if (HEDDLE_UNLIKELY(w->copy.energy != NULL))
+        heddle_win_tune_now(w);
 }
 
 /* With the lock: a class that should measure this task; -1: none, decide by cost;
