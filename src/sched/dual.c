@@ -162,6 +162,24 @@ static double dual_many(struct dual *d)
     return best;
 }
 
+/* When energy counts: what of the sum is time. */
+static double dual_time(const struct dual *d)
+{
+    double sum = 0;
+
+    for (unsigned i = 0; i < d->p.nbuckets; i++) {
+        const struct heddle_sched_pool_times *x = &d->times[i];
+        const double least = dual_least(d, i, d->price);
+
+        for (unsigned r = 0; r < d->p.win.copy.ntypes && x->is_known; r++)
+            if (d->price[r] * x->ns[r] + x->energy[r] <= least) {
+                sum += (double)d->p.bucket[i]->nlive * d->price[r] * x->ns[r];
+                break;
+            }
+    }
+    return sum;
+}
+
 /* Times, prices and the estimated end. */
 static void dual_refresh(struct dual *d, double now)
 {
@@ -182,6 +200,8 @@ static void dual_refresh(struct dual *d, double now)
     for (unsigned r = 0; r < w->copy.ntypes; r++)
         d->price[r] = 0;
     area = w->copy.ntypes == 2 ? dual_two(d) : dual_many(d);
+    if (w->joule_ns > 0)
+        area = dual_time(d);
     for (unsigned k = 0; k < w->copy.nworkers; k++)
         area += (heddle_win_busy(w, k, now) - now) *
                 d->price[w->copy.cls[w->copy.class_of[k]].type];

@@ -17,7 +17,8 @@ static heddle_status heft_init(void *self, const struct heddle_sched_env *env)
 {
     struct heft *h = self;
 
-    h->place.win.weighs_mean = true; /* it spreads over all types */
+    /* It spreads over all types; where energy counts, not that much. */
+    h->place.win.weighs_mean = env->energy == NULL;
     return heddle_place_init(&h->place, env);
 }
 

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tune: what a joule is worth when a run may take a little longer.
+ * tune: prices, when energy counts, and what a joule is worth when a run may take a
+ * little longer.
  *
- * Problem    of all that was submitted and not started, by sort: shares on types
- *            such that no type has more than D of work per worker, with the least
- *            energy. D is (1 + slack) times what is expected when only time counts:
- *            the area bound, or the longest path when that is more.
- * Method     its Lagrangian: T + k * E, where T is the greatest load and E the
- *            energy. T grows with k, so the greatest k that keeps T within D is
- *            found by bisection; that k is what a joule is worth.
+ * Prices     of all that was submitted and not started, by sort: shares on types with
+ *            the least T + k * E, where T is the greatest load per worker and E the
+ *            energy. The prices of the types' time that belong to the optimum say
+ *            what it costs everybody to occupy a worker.
+ * Slack      k is not given: the least energy with T <= D, where D is (1 + slack)
+ *            times what is expected when only time counts: the area bound, or the
+ *            longest path when that is more. T grows with k, so the greatest k that
+ *            keeps T within D is found by bisection.
  * Inner      for given k, prices of the types' time that add up to 1 say where each
  *            sort is cheapest. Two types: the price at which loads cross, and the
  *            mixture of both sides of it, which is exact. More: prices grow with the
@@ -24,14 +26,15 @@
 
 enum {
     TUNE_SORTS = 64,
-    TUNE_TYPES = 16,
-    TUNE_EVERY = 64, /* pops */
+    TUNE_TYPES = HEDDLE_WIN_PRICES,
+    TUNE_EVERY = 64, /* choices */
     TUNE_STEPS = 12, /* of the bisection over k ... */
     TUNE_CROSS = 24, /* ... over the price ... */
     TUNE_ROUNDS = 48 /* ... with more types */
 };
 
-#define TUNE_RANGE 1e4 /* of k, around time / energy, up and down */
+#define TUNE_MARGIN 1.1 /* the way behind a task is longer than its rank */
+#define TUNE_RANGE  1e4 /* of k, around time / energy, up and down */
 
 struct tune {
     unsigned nsorts, ntypes;
@@ -43,15 +46,18 @@ struct tune {
 
 struct tune_answer {
     double load[TUNE_TYPES]; /* ns per worker */
-    double most;             /* of them */
+    double price[TUNE_TYPES];
+    double most; /* of them */
     double joules;
 };
 
 static void answer_add(struct tune_answer *a, const struct tune_answer *b,
                        double part, unsigned ntypes)
 {
-    for (unsigned r = 0; r < ntypes; r++)
+    for (unsigned r = 0; r < ntypes; r++) {
         a->load[r] += part * (b->load[r] - a->load[r]);
+        a->price[r] += part * (b->price[r] - a->price[r]);
+    }
     a->joules += part * (b->joules - a->joules);
 }
 
@@ -66,7 +72,7 @@ static void answer_digest(struct tune_answer *a, unsigned ntypes)
 static struct tune_answer tune_answer(const struct tune *t, const double *price,
                                       double k)
 {
-    struct tune_answer a = {{0}, 0, 0};
+    struct tune_answer a = {{0}, {0}, 0, 0};
 
     for (unsigned i = 0; i < t->nsorts; i++) {
         unsigned best = 0;
@@ -83,6 +89,8 @@ static struct tune_answer tune_answer(const struct tune *t, const double *price,
         a.load[best] += t->count[i] * t->ns[i][best] / t->n[best];
         a.joules += t->count[i] * t->joules[i][best];
     }
+    for (unsigned r = 0; r < t->ntypes; r++)
+        a.price[r] = price[r];
     answer_digest(&a, t->ntypes);
     return a;
 }
@@ -120,7 +128,7 @@ static struct tune_answer tune_two(const struct tune *t, double k)
 
 static struct tune_answer tune_many(const struct tune *t, double k)
 {
-    struct tune_answer mean = {{0}, 0, 0};
+    struct tune_answer mean = {{0}, {0}, 0, 0};
     double price[TUNE_TYPES], sum = 0;
 
     for (unsigned r = 0; r < t->ntypes; r++)
@@ -221,22 +229,66 @@ static void tune_read(const struct heddle_win *w, struct tune *t)
             t->nsorts++;
 }
 
-void heddle_win_tune_now(struct heddle_win *w)
+/* Enough has happened for what it costs, or there is much more to do. */
+static bool tune_is_due(struct heddle_win *w)
+{
+    if (w->tunings++ < TUNE_EVERY + w->nlive / 16 &&
+        2 * (w->seq - w->tuned) <= w->seq)
+        return false;
+    w->tunings = 0;
+    w->tuned = w->seq;
+    return true;
+}
+
+/* The longest way that is left. */
+static double tune_path(const struct heddle_win *w)
+{
+    double path = 0;
+
+    for (const struct heddle_win_chunk *c = w->first; c != NULL; c = c->next)
+        for (uint32_t i = 0; i < c->nused; i++) {
+            const struct heddle_win_rec *r = &c->rec[i];
+
+            if (r->seq != 0 && r->rank > path && !r->is_out)
+                path = r->rank;
+        }
+    return path;
+}
+
+void heddle_win_tune_now(struct heddle_win *w, double now)
 {
     struct heddle_sched_energy *e = w->copy.energy;
+    struct tune_answer a;
     struct tune t;
-    double k;
+    double k = w->joule_ns, path;
 
-    if (!(e->slack > 0) || w->copy.ntypes > TUNE_TYPES ||
-        w->tunings++ % TUNE_EVERY != 0)
+    if (w->copy.ntypes > TUNE_TYPES || !tune_is_due(w))
         return;
     tune_read(w, &t);
     if (t.nsorts == 0 || t.ntypes < 2)
         return;
-    k = tune_find(&t, e->slack, w->top,
-                  e->idle_watts > 0 ? 1e9 / e->idle_watts : 1e30);
-    if (fabs(k - w->joule_ns) > 0.01 * w->joule_ns)
+    path = tune_path(w);
+    if (e->slack > 0)
+        k = tune_find(&t, e->slack, path,
+                      e->idle_watts > 0 ? 1e9 / e->idle_watts : 1e30);
+    if (fabs(k - w->joule_ns) > 0.01 * w->joule_ns) {
         w->version++; /* who keeps costs looks again */
-    w->joule_ns = k;
-    heddle_store_rlx(&e->ns_per_joule, k);
+        w->joule_ns = k;
+        heddle_store_rlx(&e->ns_per_joule, k);
+    }
+    a = tune_solve(&t, k);
+    memcpy(w->price, a.price, sizeof(w->price));
+    w->finish = now + (a.most > path ? a.most : path);
+}
+
+double heddle_win_price(const struct heddle_win *w,
+                        const struct heddle_win_sort *s,
+                        const struct heddle_win_rec *r, unsigned cls,
+                        double end)
+{
+    const double tail = r == NULL ? 0 : r->rank - s->weight;
+    const double late = end + TUNE_MARGIN * (tail > 0 ? tail : 0) - w->finish;
+
+    return s->c[cls].ns * w->price[w->copy.cls[cls].type] +
+           heddle_win_energy_ns(w, s, cls) + (late > 0 ? late : 0);
 }
