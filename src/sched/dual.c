@@ -250,18 +250,21 @@ static struct heddle_sched_task *dual_pick(struct heddle_sched_pool *p,
         const struct heddle_sched_pool_bucket *b = p->bucket[i];
         const struct heddle_sched_pool_times *x = &d->times[i];
         double score, least;
+        bool is_own;
         int bin;
 
         if (b->count == 0 || (b->mask >> cls & 1) == 0 ||
             !(x->ns[type] < INFINITY))
             continue;
         least = dual_least(d, i, d->price);
-        bin = type == x->fast ? heddle_sched_pool_first(p, b)
-                              : dual_slow(d, i, type, backlog);
+        bin = heddle_sched_pool_own(p, b, x, type, now);
+        is_own = bin >= 0;
+        if (!is_own && type != x->fast)
+            bin = dual_slow(d, i, type, backlog);
         if (bin < 0)
             continue;
         score = heddle_win_rec(&p->win, b->bin[bin].root)->rank;
-        if (type != x->fast)
+        if (!is_own)
             score -=
                 (1e12 * x->ns[type] * d->price[type] + 1e12 * x->energy[type]) /
                 least;

@@ -15,6 +15,8 @@
 #include "base/alloc.h"
 #include "sched/cost.h"
 
+#define POOL_MARGIN 1.3 /* the real way behind a task is longer than its rank */
+
 heddle_status heddle_sched_pool_init(struct heddle_sched_pool *p,
                                      const struct heddle_sched_env *env)
 {
@@ -254,7 +256,31 @@ void heddle_sched_pool_times(const struct heddle_sched_pool *p,
         if (out->ns[r] + out->energy[r] <
             out->ns[out->fast] + out->energy[out->fast])
             out->fast = r;
+    out->quick = 0;
+    for (unsigned r = 1; r < w->copy.ntypes; r++)
+        if (out->ns[r] < out->ns[out->quick])
+            out->quick = r;
     out->is_known = out->ns[out->fast] < INFINITY;
+}
+
+int heddle_sched_pool_own(const struct heddle_sched_pool *p,
+                          const struct heddle_sched_pool_bucket *b,
+                          const struct heddle_sched_pool_times *x,
+                          unsigned type, double now)
+{
+    const int first = heddle_sched_pool_first(p, b);
+    double limit;
+
+    if (x->fast == x->quick || first < 0)
+        return x->fast == type ? first : -1;
+    if (type != x->fast && type != x->quick)
+        return -1;
+    limit =
+        (p->win.finish - now - x->ns[x->fast] + b->like->weight) / POOL_MARGIN;
+    if (type == x->fast)
+        return heddle_sched_pool_below(p, b, limit);
+    return heddle_win_rec(&p->win, b->bin[first].root)->rank > limit ? first
+                                                                     : -1;
 }
 
 void heddle_sched_pool_backlog(const struct heddle_sched_pool *p,

@@ -51,8 +51,9 @@ struct heddle_sched_pool {
 struct heddle_sched_pool_times {
     double ns[HEDDLE_SCHED_POOL_TYPES];
     double energy[HEDDLE_SCHED_POOL_TYPES]; /* in ns; 0: only time counts */
-    unsigned fast; /* the type with the least of both together */
-    bool is_known; /* on some type */
+    unsigned fast;  /* the type with the least of both together */
+    unsigned quick; /* the type with the least ns */
+    bool is_known;  /* on some type */
 };
 
 heddle_status heddle_sched_pool_init(struct heddle_sched_pool *p,
@@ -105,6 +106,15 @@ heddle_sched_pool_take_near(struct heddle_sched_pool *p,
 void heddle_sched_pool_times(const struct heddle_sched_pool *p,
                              const struct heddle_sched_pool_bucket *b,
                              struct heddle_sched_pool_times *out);
+
+/* The bin that a worker of the type may take from, whatever else there is; -1: none.
+ * The fast type may take the first. Where energy counts and another type is quicker,
+ * it may take what has time, and the quicker one what has not: there is always one
+ * of them that may. */
+int heddle_sched_pool_own(const struct heddle_sched_pool *p,
+                          const struct heddle_sched_pool_bucket *b,
+                          const struct heddle_sched_pool_times *x,
+                          unsigned type, double now);
 
 /* ns that a task of the bucket costs on a type which is not the fast one, when the
  * energy it takes more there, or less, is counted. */
