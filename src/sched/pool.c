@@ -413,13 +413,15 @@ static struct heddle_sched_task *pool_try(struct heddle_sched_pool *p,
 }
 
 /* Nobody works, and the policy would rather wait for another worker: but for
- * what? Whoever asks gets what he can run. */
+ * what? When every worker has had the time to ask, whoever asks gets what he can
+ * run. */
 static struct heddle_sched_task *pool_rescue(struct heddle_sched_pool *p,
                                              unsigned cls)
 {
     const struct heddle_sched_view *v = p->win.copy.view;
 
-    if (v->is_idle == NULL || !v->is_idle(p->win.copy.view_self))
+    if (++p->nrefused <= p->win.copy.nworkers || v->is_idle == NULL ||
+        !v->is_idle(p->win.copy.view_self))
         return NULL;
     for (unsigned i = 0; i < p->nbuckets; i++) {
         struct heddle_sched_pool_bucket *b = p->bucket[i];
@@ -463,6 +465,7 @@ struct heddle_sched_task *heddle_sched_pool_pop(struct heddle_sched_pool *p,
     if (t == NULL)
         t = pool_rescue(p, cls);
     if (t != NULL) {
+        p->nrefused = 0;
         r = heddle_win_rec(&p->win, t);
         heddle_win_popped(&p->win, r, worker, now,
                           r != NULL ? heddle_win_sort_ns(&p->win, r->sort, cls)

@@ -43,7 +43,8 @@ struct heddle_sched_pool {
     struct heddle_heap *forced; /* per class */
     struct heddle_heap plain;
     uint32_t pushes;
-    size_t count;                             /* in buckets */
+    uint32_t nrefused; /* pops in a row that found nothing */
+    size_t count;      /* in buckets */
     double nworkers[HEDDLE_SCHED_POOL_TYPES]; /* of classes that are not lost */
 };
 
