@@ -33,7 +33,7 @@ TEST(list_is_complete)
         CHECK(v->help != NULL && v->help[0] != '\0');
         n++;
     }
-    CHECK_EQ(n, 26);
+    CHECK_EQ(n, 30);
 }
 
 TEST(nothing_set_changes_nothing)

@@ -275,8 +275,11 @@ int heddle_sched_pool_own(const struct heddle_sched_pool *p,
         return x->fast == type ? first : -1;
     if (type != x->fast && type != x->quick)
         return -1;
-    limit =
-        (p->win.finish - now - x->ns[x->fast] + b->like->weight) / POOL_MARGIN;
+    limit = p->win.finish - now - x->ns[x->fast] + b->like->weight;
+    if (!(p->win.copy.energy->slack >
+          0)) /* what is saved pays for being late */
+        limit += x->energy[x->quick] - x->energy[x->fast];
+    limit /= POOL_MARGIN;
     if (type == x->fast)
         return heddle_sched_pool_below(p, b, limit);
     return heddle_win_rec(&p->win, b->bin[first].root)->rank > limit ? first

@@ -35,6 +35,7 @@ enum {
 
 #define TUNE_MARGIN 1.1 /* the way behind a task is longer than its rank */
 #define TUNE_RANGE  1e4 /* of k, around time / energy, up and down */
+#define TUNE_HARD   100 /* times: a deadline is not to be paid for */
 
 struct tune {
     unsigned nsorts, ntypes;
@@ -160,12 +161,13 @@ static struct tune_answer tune_solve(const struct tune *t, double k)
 
 /* The greatest k within the deadline; 0: none. */
 static double tune_find(const struct tune *t, double slack, double path,
-                        double most)
+                        double most, double *limit_out)
 {
     const struct tune_answer a = tune_solve(t, 0);
     const double limit = (1 + slack) * (a.most > path ? a.most : path);
     double low, high;
 
+    *limit_out = limit;
     if (!(a.joules > 0) || !(a.most > 0))
         return 0;
     low = a.most / a.joules / TUNE_RANGE;
@@ -260,7 +262,7 @@ void heddle_win_tune_now(struct heddle_win *w, double now)
     struct heddle_sched_energy *e = w->copy.energy;
     struct tune_answer a;
     struct tune t;
-    double k = w->joule_ns, path;
+    double k = w->joule_ns, path, rest = 0;
 
     if (w->copy.ntypes > TUNE_TYPES || !tune_is_due(w))
         return;
@@ -270,7 +272,7 @@ void heddle_win_tune_now(struct heddle_win *w, double now)
     path = tune_path(w);
     if (e->slack > 0)
         k = tune_find(&t, e->slack, path,
-                      e->idle_watts > 0 ? 1e9 / e->idle_watts : 1e30);
+                      e->idle_watts > 0 ? 1e9 / e->idle_watts : 1e30, &rest);
     if (fabs(k - w->joule_ns) > 0.01 * w->joule_ns) {
         w->version++; /* who keeps costs looks again */
         w->joule_ns = k;
@@ -278,7 +280,9 @@ void heddle_win_tune_now(struct heddle_win *w, double now)
     }
     a = tune_solve(&t, k);
     memcpy(w->price, a.price, sizeof(w->price));
-    w->finish = now + (a.most > path ? a.most : path);
+    if (!(e->slack > 0))
+        rest = a.most > path ? a.most : path;
+    w->finish = now + rest;
 }
 
 double heddle_win_price(const struct heddle_win *w,
@@ -290,5 +294,8 @@ double heddle_win_price(const struct heddle_win *w,
     const double late = end + TUNE_MARGIN * (tail > 0 ? tail : 0) - w->finish;
 
     return s->c[cls].ns * w->price[w->copy.cls[cls].type] +
-           heddle_win_energy_ns(w, s, cls) + (late > 0 ? late : 0);
+           heddle_win_energy_ns(w, s, cls) +
+           (!(late > 0)                 ? 0
+            : w->copy.energy->slack > 0 ? TUNE_HARD * late
+                                        : late);
 }
