@@ -132,8 +132,8 @@ heddle_status heddle_dev_energy_cap(struct heddle_devs *d, const char *list,
     char device[128], name[128];
 
     while (e != NULL && cap_next(&list, device, name, sizeof(device))) {
-        if (class_fit(device, cls, kind) == 0)
-            continue;
+        if (name[0] == '\0' || class_fit(device, cls, kind) == 0)
+            continue; /* cap_check() says so */
         if (!cap_row(e, cls, kind, name, &e->cap[d->ncls]))
             return energy_refuse(
                 HEDDLE_EINVAL, why, cap,

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,6 +22,8 @@
 #include "sim_graph.h"
 
 extern const struct heddle_cmd heddle_cmd_sim; /* at the end */
+
+enum { NOT_STARTED = 127 }; /* exit status, as a shell has it */
 
 struct sim {
     struct cli *c;
@@ -95,6 +98,46 @@ static int make_log(struct sim *s)
     return 0;
 }
 
+/* Did a context write it? */
+static bool has_log(const struct sim *s)
+{
+    struct stat info;
+
+    return stat(s->log, &info) == 0 && info.st_size > 0;
+}
+
+struct probe {
+    char why[320];
+};
+
+static void keep_sentence(void *user, enum heddle_severity severity,
+                          const char *text)
+{
+    struct probe *p = user;
+
+    if (severity == HEDDLE_ERROR)
+        snprintf(p->why, sizeof(p->why), "%s", text);
+}
+
+/* What contexts will refuse is better said here as well: with the environment as it
+ * is now. */
+static int check_options(struct sim *s)
+{
+    struct probe p = {""};
+    const struct heddle_ctx_opts o = {.size = sizeof(o),
+                                      .log = HEDDLE_OFF,
+                                      .message = keep_sentence,
+                                      .message_user = &p};
+    heddle_ctx *ctx = NULL;
+    const heddle_status st = heddle_ctx_create(&o, &ctx);
+
+    (void)heddle_ctx_destroy(ctx);
+    if (st == HEDDLE_OK)
+        return 0;
+    return cli_fail(s->c, "%s",
+                    p.why[0] != '\0' ? p.why : heddle_status_text(st));
+}
+
 static int start_here(struct sim *s, char **argv)
 {
     execvp(argv[0], argv);
@@ -113,7 +156,7 @@ static int start_child(struct sim *s, char **argv)
     if (pid == 0) {
         (void)start_here(s, argv);
         fflush(s->c->err);
-        _exit(127);
+        _exit(NOT_STARTED);
     }
     while (waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
@@ -128,8 +171,6 @@ static int start(struct sim *s, char **argv)
 
     if (rc == 0)
         rc = check_model(s);
-    if (rc == 0 && s->energy != NULL)
-        rc = make_log(s);
     if (rc == 0)
         rc = set(s, "HEDDLE_ENERGY_MODEL", s->model);
     if (rc == 0)
@@ -147,6 +188,10 @@ static int start(struct sim *s, char **argv)
         rc = set(s, "HEDDLE_FAULTS", s->faults);
     if (rc == 0)
         rc = set(s, "HEDDLE_DEVICES", s->devices);
+    if (rc == 0 && s->energy != NULL)
+        rc = check_options(s);
+    if (rc == 0 && s->energy != NULL)
+        rc = make_log(s);
     if (rc == 0)
         rc = set(s, "HEDDLE_LOG_FILE", s->log);
     if (rc == 0 && s->log != NULL)
@@ -159,7 +204,11 @@ static int start(struct sim *s, char **argv)
     if (s->energy == NULL)
         return start_here(s, argv);
     rc = start_child(s, argv);
-    return rc == 0 ? sim_energy_print(s->c, s->log, s->energy) : rc;
+    if (!has_log(s)) /* or it has said why */
+        return rc != 0 ? rc
+                       : cli_fail(s->c, "the program ran no context that takes "
+                                        "its options from the environment");
+    return sim_energy_print(s->c, s->log, s->energy) != 0 && rc == 0 ? 1 : rc;
 }
 
 static int sim_run(struct cli *c, int argc, char **argv)
