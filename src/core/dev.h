@@ -290,6 +290,7 @@ struct heddle_devs {
     bool has_regions; /* some driver replays them */
     struct dev_overhead cost;
     struct dev_energy *energy; /* NULL: no model */
+    bool weighs_energy;        /* it counts when something is chosen */
     unsigned nplat;            /* creation: the class of plat at hand */
     struct heddle_spin note_lock;
     struct heddle_map
@@ -502,8 +503,7 @@ heddle_status heddle_dev_energy_cap(struct heddle_devs *d, const char *list,
                                     size_t cap);
 /* Times on the class are multiplied by this. */
 double heddle_dev_energy_time(const struct heddle_devs *d, unsigned cls);
-/* Does energy count when something is chosen? For the scheduler: NULL, or how. */
-bool heddle_dev_has_objective(const struct heddle_devs *d);
+/* For the scheduler: how energy counts when something is chosen; NULL: not. */
 struct heddle_sched_energy *heddle_dev_objective(struct heddle_devs *d);
 /* Fills watts of a new shape. */
 void heddle_dev_energy_shape(struct heddle_devs *d, const struct heddle_exec *x,

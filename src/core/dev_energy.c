@@ -13,7 +13,7 @@
  *            any moment is exact; samples are written for the moments that have
  *            passed whenever watts change.
  * Invariants (1) without a model d->energy is NULL, and nothing here is called but
- *                heddle_dev_objective()
+ *                heddle_dev_objective(), which says so
  *            (2) last_ns never goes back
  * Threads    creation of the context; shapes: any thread; joules: the driver.
  */
@@ -45,7 +45,6 @@ struct dev_energy {
     heddle_energy *own; /* read from a file; or NULL */
     const heddle_energy *model;
     struct heddle_sched_energy objective;
-    bool has_objective;
     bool is_told; /* of a kernel without a row */
     struct heddle_energy_cap cap[DEV_CLASSES];
     double joules_per_byte;
@@ -235,14 +234,9 @@ double heddle_dev_energy_worth(const struct heddle_devs *d,
                          heddle_load_rlx(&d->energy->objective.ns_per_joule);
 }
 
-bool heddle_dev_has_objective(const struct heddle_devs *d)
-{
-    return d->energy != NULL && d->energy->has_objective;
-}
-
 struct heddle_sched_energy *heddle_dev_objective(struct heddle_devs *d)
 {
-    return heddle_dev_has_objective(d) ? &d->energy->objective : NULL;
+    return d->weighs_energy ? &d->energy->objective : NULL;
 }
 
 /* --- the objective ---------------------------------------------------------------- */
@@ -293,7 +287,7 @@ static void energy_weigh(struct heddle_devs *d, const struct heddle_ctx_opts *o)
         worth = WORTH_LEAST * all;
     if (w > 0 && worth > 0)
         heddle_store_rlx(&e->objective.ns_per_joule, 1e9 * w / worth);
-    e->has_objective = all > 0 && (w > 0 || o->energy_slack > 0);
+    d->weighs_energy = all > 0 && (w > 0 || o->energy_slack > 0);
 }
 
 /* --- creation ---------------------------------------------------------------------- */

@@ -339,11 +339,9 @@ static double cost_virtual(const struct heddle_devs *d,
                            unsigned *variant_out)
 {
     const unsigned only = ext == NULL ? 0 : ext->variant;
-    const bool weighs = heddle_dev_has_objective(d);
+    const bool weighs = d->weighs_energy;
     double best = INFINITY, least = INFINITY;
 
-    if (shape->own == NULL && !weighs)
-        return isnan(shape->ns[cls]) ? INFINITY : shape->ns[cls];
     for (unsigned v = 0; v < x->kinfo->nvariants; v++) {
         double ns = shape->own == NULL ? NAN : shape->own[v * d->ncls + cls];
         double worth;
@@ -392,7 +390,9 @@ double heddle_dev_cost(struct heddle_devs *d, struct heddle_exec *x,
         if (d->is_virtual) {
             *variant_out = v;
             *confidence_out = 1;
-            return cost_virtual(d, x, ext, shape, cls, variant_out);
+            if (HEDDLE_UNLIKELY(shape->own != NULL || d->weighs_energy))
+                return cost_virtual(d, x, ext, shape, cls, variant_out);
+            return isnan(shape->ns[cls]) ? INFINITY : shape->ns[cls];
         }
         e = heddle_dev_model(d, x, shape, cls, v);
         if (e != NULL)

@@ -356,19 +356,28 @@ static double place_gain(const struct heddle_place *p,
                          unsigned to, double before, double now)
 {
     const struct heddle_win_rec *r = heddle_win_rec(&p->win, t);
-    double ns, end;
+    double ns;
 
     if (r == NULL)
         return 0;
     ns = heddle_win_sort_ns(&p->win, r->sort, to);
     if (!(ns < INFINITY) || !r->sort->is_known)
         return 0;
-    end = heddle_win_begin(&p->win, from, now, before) + r->est;
-    if (HEDDLE_UNLIKELY(p->win.joule_ns > 0) &&
-        heddle_win_price(&p->win, r->sort, r, to, now + ns) >
-            PLACE_ABOUT * heddle_win_price(&p->win, r->sort, r, from, end))
-        return 0;
-    return end - now - ns;
+    return heddle_win_begin(&p->win, from, now, before) + r->est - now - ns;
+}
+
+/* When energy counts: does the gain cost too much? */
+static HEDDLE_NOINLINE bool place_is_dear(const struct heddle_place *p,
+                                          const struct heddle_sched_task *t,
+                                          unsigned from, unsigned to,
+                                          double gain, double now)
+{
+    const struct heddle_win_rec *r = heddle_win_rec(&p->win, t);
+    const double end = now + heddle_win_sort_ns(&p->win, r->sort, to);
+
+    return heddle_win_price(&p->win, r->sort, r, to, end) >
+           PLACE_ABOUT *
+               heddle_win_price(&p->win, r->sort, r, from, end + gain);
 }
 
 /* The task at the head of another class that would gain most here. */
@@ -386,7 +395,8 @@ static struct heddle_sched_task *place_steal(struct heddle_place *p,
         if (t == NULL)
             continue;
         gain = place_gain(p, t, c, cls, 0, now);
-        if (gain > most) {
+        if (gain > most && (HEDDLE_LIKELY(!(p->win.joule_ns > 0)) ||
+                            !place_is_dear(p, t, c, cls, gain, now))) {
             most = gain;
             from = c;
         }
@@ -421,7 +431,6 @@ static struct heddle_sched_task *place_pop(struct heddle_place *p,
     struct heddle_win_rec *r;
 
     place_rank(p);
-    heddle_win_tune(&p->win, now);
     if (!place_is_early(p, worker, cls, now))
         t = place_take(p, cls);
     if (t == NULL)

@@ -372,6 +372,7 @@ void heddle_sched_pool_push(struct heddle_sched_pool *p,
     heddle_win_ask(&p->win, t, false, &q);
     heddle_spin_lock(&p->win.lock);
     heddle_win_rank(&p->win);
+    heddle_win_tune(&p->win, q.now);
     r = heddle_win_rec(&p->win, t);
     to = heddle_win_explore(&p->win, &q, r);
     if (to >= 0)
@@ -457,7 +458,6 @@ struct heddle_sched_task *heddle_sched_pool_pop(struct heddle_sched_pool *p,
     now = (double)p->win.copy.view->now_ns(p->win.copy.view_self);
     heddle_spin_lock(&p->win.lock);
     heddle_win_rank(&p->win);
-    heddle_win_tune(&p->win, now);
     t = heddle_heap_pop(&p->forced[cls], heddle_win_before, &p->win);
     if (t != NULL)
         heddle_add_rlx(&p->win.nqueued, (uint64_t)-1);
