@@ -12,6 +12,9 @@
  *            starves. Among those it prefers what nobody else should do.
  * Idle       a worker with nothing to do may also take what it would end before
  *            the fastest type would get through what waits for it.
+ * Energy     where it counts, it is added to price * time, and "fastest" is the type
+ *            with the least of time and energy; heddle_sched_pool_own() says what is
+ *            its own then.
  * Structure, threads   see pool.h; prices are made anew every few pops.
  */
 #include <math.h>

@@ -5,6 +5,7 @@
  *
  * Purpose    machines with accelerators, when costs are known. Simple and quick to
  *            decide; `plan` looks further ahead.
+ * Energy     where it counts, prices of the types come first: see place.h.
  * Structure, threads, cost   see place.h.
  */
 #include "sched/place.h"
