@@ -70,6 +70,8 @@ static void read_uses(const heddle_log *log, const heddle_energy *e,
         if (u->d[d].name == NULL)
             u->d[d].name = "?";
         u->d[d].idle = idle_watts(e, u->d[d].name) * u->seconds;
+        if (u->d[d].idle > u->d[d].joules)
+            u->d[d].idle = u->d[d].joules; /* samples are whole microjoules */
         u->joules += u->d[d].joules;
         u->idle += u->d[d].idle;
     }
@@ -109,12 +111,12 @@ static int print_json(struct cli *c, const struct uses *u)
 static int print_text(struct cli *c, const struct uses *u)
 {
     fprintf(c->out,
-            "energy: %.3f J in %.6f s, active %.3f J, idle %.3f J, "
-            "EDP %.6f Js\n",
+            "energy: %.6g J in %.6g s, active %.6g J, idle %.6g J, "
+            "EDP %.6g Js\n",
             u->joules, u->seconds, u->joules - u->idle, u->idle,
             u->joules * u->seconds);
     for (unsigned d = 0; d < u->n; d++)
-        fprintf(c->out, "  %-24s %12.3f J, active %12.3f J, idle %12.3f J\n",
+        fprintf(c->out, "  %-24s %12.6g J, active %12.6g J, idle %12.6g J\n",
                 u->d[d].name, u->d[d].joules, u->d[d].joules - u->d[d].idle,
                 u->d[d].idle);
     return 0;
