@@ -29,6 +29,9 @@ int heddle_cuda_dev_ordinal(struct heddle_dev *dev);
 void heddle_cuda_dev_limits(struct heddle_dev *dev, unsigned *nblocks_out,
                             size_t *shared_bytes_out);
 
+/* 90 for 9.0. 0: not a CUDA device. */
+unsigned heddle_cuda_dev_capability(struct heddle_dev *dev);
+
 HEDDLE_MUST_USE heddle_status
 heddle_cuda_dev_handle(struct heddle_dev *dev, unsigned stream,
                        enum heddle_cuda_library library, void **handle_out);
