@@ -83,8 +83,8 @@ struct heddle_ctx_opts {
 
     /* Energy; see docs/design/energy-online.md. */
     const char *energy_model; /* a file, docs/formats/energy.md; NULL: none */
-    const struct heddle_energy *energy; /* or a model that lives longer than the
-                                           context, and does not change */
+    const struct heddle_energy *energy_object; /* or a model that lives longer
+                               than the context, and does not change */
     double energy_weight; /* 0 to 1: how much joules count besides time when a
                              place or a variant is chosen; 0: not at all */
     double energy_slack;  /* or: the fewest joules while the run is expected to

@@ -303,7 +303,7 @@ heddle_status heddle_dev_energy_open(struct heddle_devs *d,
         return energy_refuse(HEDDLE_EINVAL, why, cap,
                              "an energy weight and an energy slack are two "
                              "ways to say it: give one of them");
-    if (o->energy == NULL && !has_file) {
+    if (o->energy_object == NULL && !has_file) {
         if (o->energy_weight > 0 || o->energy_slack > 0)
             return energy_refuse(HEDDLE_EINVAL, why, cap,
                                  "an energy weight or slack needs an energy "
@@ -314,7 +314,7 @@ heddle_status heddle_dev_energy_open(struct heddle_devs *d,
     if (e == NULL)
         return HEDDLE_ENOMEM;
     d->energy = e;
-    e->model = o->energy;
+    e->model = o->energy_object;
     if (e->model == NULL) {
         HEDDLE_TRY(heddle_energy_read(&d->ctx->alloc, o->energy_model, &e->own,
                                       why, cap));

@@ -138,7 +138,7 @@ static struct heddle_ctx_opts defaults(struct run *r)
                                     .model_dir = "",
                                     .log = HEDDLE_OFF,
                                     .sched = "heft",
-                                    .energy = r->e,
+                                    .energy_object = r->e,
                                     .message = keep,
                                     .message_user = r,
                                     .ignore_env = true};
@@ -300,12 +300,12 @@ TEST(weights)
         make_model(&r, 0);
         o = defaults(&r);
         o.sched = policies[i];
-        o.energy = NULL;
+        o.energy_object = NULL;
         open_ctx(&r, &o);
         put(&r, &work, MOST, NULL);
         time = seconds(&r);
         close_ctx(&r);
-        o.energy = r.e;
+        o.energy_object = r.e;
         open_ctx(&r, &o);
         put(&r, &work, MOST, NULL);
         CHECK(seconds(&r) == time);
@@ -454,7 +454,7 @@ TEST(refusals)
     o.energy_weight = 0.1;
     refused(&r, &o, HEDDLE_EINVAL, "give one of them");
     o.energy_weight = 0;
-    o.energy = NULL;
+    o.energy_object = NULL;
     refused(&r, &o, HEDDLE_EINVAL, "needs an energy model");
     o.energy_model = "no/such/file";
     refused(&r, &o, HEDDLE_ENOENT, "no/such/file");
@@ -468,9 +468,9 @@ TEST(refusals)
     o.power_cap = ",";
     refused(&r, &o, HEDDLE_EINVAL, "as in cuda0:250W");
     o.power_cap = "gpu0:low";
-    o.energy = NULL;
+    o.energy_object = NULL;
     refused(&r, &o, HEDDLE_EINVAL, "needs an energy model");
-    o.energy = r.e;
+    o.energy_object = r.e;
     o.machine = NULL;
     refused(&r, &o, HEDDLE_EINVAL, "clocks of real");
     end(&r);
