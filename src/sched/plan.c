@@ -445,7 +445,7 @@ static void plan_maybe(struct plan *p, double now, bool may_plan)
     trials = p->credit / w->nlive;
     most = w->nlive > PLAN_LARGE ? PLAN_TRIALS / 4 : PLAN_TRIALS;
     if (w->copy.energy != NULL)
-        most *= 2; /* half of them look at energy */
+        most = 2 * PLAN_TRIALS; /* half of them look at energy */
     if (trials >= 3 && (!w->has_choice || plan_knows(p)))
         plan_now(p, now, (unsigned)(trials < most ? trials : most), may_plan);
 }
