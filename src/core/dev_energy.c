@@ -520,10 +520,16 @@ void heddle_dev_energy_define(struct heddle_devs *d)
 
     heddle_trace_define_info(d->ctx->trace, "energy.source", "model");
     for (unsigned i = 0; i < e->ndomains; i++) {
+        int n;
+
         snprintf(key, sizeof(key), "energy.domain.%u", i);
-        snprintf(value, sizeof(value), "%s%s%s", e->domain[i].name,
-                 e->domain[i].device[0] != '\0' ? " " : "",
-                 e->domain[i].device);
+        n = snprintf(value, sizeof(value), "%s", e->domain[i].name);
+        for (int c = 0; c < n; c++)
+            if (value[c] == ' ') /* it ends the name */
+                value[c] = '_';
+        if (e->domain[i].device[0] != '\0')
+            snprintf(value + n, sizeof(value) - (size_t)n, " %s",
+                     e->domain[i].device);
         heddle_trace_define_info(d->ctx->trace, key, value);
     }
     energy_sample(d, 0);

@@ -55,6 +55,10 @@ heddle_cuda_dev_enqueue(struct heddle_dev *dev, unsigned stream, void *function,
 heddle_status heddle_cuda_dev_check(struct heddle_dev *dev, int error,
                                     const char *what);
 
+/* Its place on the bus, "0000:3b:00.0", under which NVML knows it. */
+HEDDLE_MUST_USE heddle_status heddle_cuda_dev_pci(struct heddle_dev *dev,
+                                                  char *out, size_t cap);
+
 /* Watts the device draws now; < 0: it does not tell. */
 double heddle_cuda_dev_watts(struct heddle_dev *dev);
 

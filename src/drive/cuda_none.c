@@ -102,3 +102,11 @@ double heddle_cuda_dev_watts(struct heddle_dev *dev)
     (void)dev;
     return -1;
 }
+
+heddle_status heddle_cuda_dev_pci(struct heddle_dev *dev, char *out, size_t cap)
+{
+    (void)dev;
+    (void)out;
+    (void)cap;
+    return HEDDLE_ENOSYS;
+}

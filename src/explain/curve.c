@@ -196,7 +196,8 @@ static heddle_status curve_samples(struct curve *c, const struct source *s)
             continue;
         }
         /* Microjoules since the start; one per nanosecond is a kilowatt. */
-        if (prev != NULL && e->t_ns > prev->t_ns && e->x >= prev->x)
+        if (prev != NULL && e->t_ns > prev->t_ns && e->x >= prev->x &&
+            (e->c & HEDDLE_LOG_POWER_GAP) == 0)
             curve_put(c, prev->t_ns,
                       (double)(e->x - prev->x) * 1e3 /
                           (double)(e->t_ns - prev->t_ns));

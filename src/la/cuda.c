@@ -350,7 +350,7 @@ static size_t cluster_bytes(const struct la_gpu *g, size_t w)
 {
     const size_t e = la_bytes(g->t);
 
-    return (2 * (CLUSTER + 1) + 2) * (w * e + 16) +
+    return (2 * (CLUSTER + 1) + 2) * (w * e + 32) +
            (CLUSTER_N + 8) * (w * e + 16) + w * (w + 1) * e + 1024;
 }
 

@@ -62,7 +62,7 @@ heddle_status heddle_gpu_lu(struct la_gpu *g, struct la_block a, size_t row0,
  */
 static inline bool la_lu_has_aux(size_t w)
 {
-    return w == 64 || w == 128 || w == 256 || w == 512;
+    return w == 64 || w == 128 || w == 256 || w == 512 || w == 1024;
 }
 
 static inline size_t la_lu_aux_bytes(enum heddle_la_type t, size_t w)

@@ -69,11 +69,17 @@ __device__ static best best_of_warp(best b)
     return r;
 }
 
+/* The larger words of shared memory. */
+template <typename T> struct alignas(2 * sizeof(T)) pair {
+    T a, b;
+};
+
 /* What a block says of its best row, or of the row that is on turn. */
 template <typename T, int W> struct alignas(16) word {
     T row[W];
     unsigned long long key;
     long long at;
+    T inverse; /* of row[0] */
 };
 
 template <typename T, int W> struct alignas(16) common {
@@ -179,11 +185,6 @@ __device__ static void follow(common<T, W> *s, int w)
     }
 }
 
-/* The larger words of shared memory. */
-template <typename T> struct alignas(2 * sizeof(T)) pair {
-    T a, b;
-};
-
 /* How a thread sees its rows: `first` is that of slot 0. */
 struct deal {
     int first, me, lane, warp;
@@ -206,10 +207,12 @@ __device__ static int find_pivot(common<T, W> *s, const struct deal *d,
     if (turn / 32 % BLOCKS == d->me && turn / 32 / BLOCKS % WARPS == d->warp) {
 #pragma unroll
         for (int r = 0; r < R; r++)
-            if (d->first + r * STEP == turn)
+            if (d->first + r * STEP == turn) {
+                s->mine[1].inverse = reciprocal(x[r][0]);
 #pragma unroll
                 for (int k = 0; k < W; k++)
                     s->mine[1].row[k] = x[r][k];
+            }
         __syncwarp();
         tell(s, 1, BLOCKS, parity);
     }
@@ -242,10 +245,12 @@ __device__ static int find_pivot(common<T, W> *s, const struct deal *d,
         if (is_mine)
 #pragma unroll
             for (int r = 0; r < R; r++)
-                if (r == slot)
+                if (r == slot) {
+                    s->mine[0].inverse = reciprocal(x[r][0]);
 #pragma unroll
                     for (int k = 0; k < W; k++)
                         s->mine[0].row[k] = x[r][k];
+                }
         if (d->lane == 0) {
             s->mine[0].key = b.row == NONE ? 0 : b.key;
             s->mine[0].at = b.row;
@@ -280,12 +285,15 @@ __device__ static void factor(common<T, W> *s, const struct deal *d,
         const word<T, W> *win =
             pivot == turn ? was : &s->said[parity][pivot / 32 % BLOCKS];
         const T p = win->row[0];
-        const T inverse = reciprocal(p);
+        const T inverse = win->inverse;
 
 #pragma unroll
         for (int r = 0; r < R; r++) {
             const int row = d->first + r * STEP;
             T l = 0, last;
+
+            if (row - d->lane >= m)
+                break; /* nobody of this warp has a row */
 
             if (row == pivot || row == turn) {
                 const word<T, W> *now = row == turn ? win : was;
@@ -299,9 +307,15 @@ __device__ static void factor(common<T, W> *s, const struct deal *d,
                 l = last * inverse;
                 last = l;
             }
+            /* Columns that were on turn before only move on. */
 #pragma unroll
-            for (int k = 1; k < W; k++)
-                x[r][k - 1] = x[r][k] - l * (k < W - c ? win->row[k] : (T)0);
+            for (int k = 0; k < W; k += 2) {
+                const pair<T> u = *(const pair<T> *)&win->row[k];
+
+                if (k > 0)
+                    x[r][k - 1] = x[r][k] - l * (k < W - c ? u.a : (T)0);
+                x[r][k] = x[r][k + 1] - l * (k + 1 < W - c ? u.b : (T)0);
+            }
             x[r][W - 1] = last;
         }
         if (threadIdx.x < W)
@@ -389,7 +403,7 @@ __device__ static void update_right(const common<T, W> *s, const struct deal *d,
                                     const T (&x)[R][W], T *a, long long ld,
                                     int above, int m, int right)
 {
-    enum { STEP = WARPS * BLOCKS * 32, Q = 8 / R };
+    enum { STEP = WARPS * BLOCKS * 32, Q = R == 1 ? 4 : 8 / R };
     T next[Q][R];
     int at[R];
 

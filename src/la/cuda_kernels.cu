@@ -353,7 +353,7 @@ __device__ static void solve_unit(const T *l, long long ldl, T *b,
 }
 
 /* Order of the blocks that are inverted one by one, and the widest panel. */
-enum { INVERT = 64, TAKE_N = 512, TAKE_THREADS = 256, TAKE_COLUMNS = 8 };
+enum { INVERT = 64, TAKE_N = 1024, TAKE_THREADS = 256, TAKE_COLUMNS = 8 };
 
 /*
  * For the panel l of w columns (a multiple of INVERT, at most TAKE_N): block b < w /

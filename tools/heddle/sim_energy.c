@@ -26,19 +26,13 @@ struct uses {
     double seconds, joules, idle;
 };
 
-/* Idle watts of the domain whose name begins the text. */
-static double idle_watts(const heddle_energy *e, const char *text)
+/* Domains of the log are the rows of the model; one more may follow. */
+static double idle_watts(const heddle_energy *e, unsigned i)
 {
     struct heddle_energy_domain row = {.size = sizeof(row)};
 
-    for (size_t i = 0; heddle_energy_get_domain(e, i, &row) == HEDDLE_OK; i++) {
-        const size_t n = strlen(row.name);
-
-        if (strncmp(text, row.name, n) == 0 &&
-            (text[n] == ' ' || text[n] == '\0'))
-            return row.idle_watts;
-    }
-    return 0;
+    return heddle_energy_get_domain(e, i, &row) == HEDDLE_OK ? row.idle_watts
+                                                             : 0;
 }
 
 static void read_uses(const heddle_log *log, const heddle_energy *e,
@@ -69,7 +63,7 @@ static void read_uses(const heddle_log *log, const heddle_energy *e,
     for (unsigned d = 0; d < u->n; d++) {
         if (u->d[d].name == NULL)
             u->d[d].name = "?";
-        u->d[d].idle = idle_watts(e, u->d[d].name) * u->seconds;
+        u->d[d].idle = idle_watts(e, d) * u->seconds;
         if (u->d[d].idle > u->d[d].joules)
             u->d[d].idle = u->d[d].joules; /* samples are whole microjoules */
         u->joules += u->d[d].joules;
