@@ -84,6 +84,18 @@ struct heddle_ctx_opts {
                            file with ';' between them */
     const char *plan;   /* for the scheduler replay: a placement file */
     bool ignore_env;    /* take nothing from the environment */
+
+    /* Energy; see docs/design/energy-online.md. */
+    const char *energy_model; /* a file, docs/formats/energy.md; NULL: none */
+    const struct heddle_energy *energy_object; /* or a model that lives longer
+                               than the context, and does not change */
+    double energy_weight; /* 0 to 1: how much joules count besides time when a
+                             place or a variant is chosen; 0: not at all */
+    double energy_slack;  /* or: the fewest joules while the run is expected to
+                            take longer by this share at most; 0.05: 5 percent */
+    const char
+        *power_cap; /* virtual time: states of devices that the model has,
+                              as in "cuda0:250W,cuda1:150W" */
 };
 
 /*
@@ -94,7 +106,8 @@ struct heddle_ctx_opts {
  * HEDDLE_EINVAL  a field is out of range, or names no scheduler
  * HEDDLE_ENOMEM  no memory or no threads
  * HEDDLE_EIO     log_path cannot be written, or the disk cannot be used
- * HEDDLE_ENOENT, HEDDLE_EFORMAT  the machine file is not there, or malformed
+ * HEDDLE_ENOENT, HEDDLE_EFORMAT  the machine file, or the energy model, is not
+ *                there, or malformed
  * HEDDLE_EDEV    a device that was asked for is not there
  */
 HEDDLE_API HEDDLE_MUST_USE heddle_status
@@ -202,6 +215,21 @@ struct heddle_class_info {
 /* The i-th class, the cores first. Statuses as above. */
 HEDDLE_API heddle_status heddle_ctx_get_class(heddle_ctx *ctx, unsigned i,
                                               struct heddle_class_info *out);
+
+/* What a domain of the energy model has used, in virtual time. */
+struct heddle_energy_use {
+    size_t size;   /* sizeof(struct heddle_energy_use) */
+    char name[64]; /* of the domain; "rest": devices that no domain counts */
+    char device[32];
+    double active_joules; /* of tasks and copies */
+    double idle_joules;
+};
+
+/* The i-th domain, up to now. To be called while nothing runs. HEDDLE_ENOENT:
+ * there is none, or no model, or time is real; HEDDLE_EINVAL: NULL or a wrong
+ * size. */
+HEDDLE_API heddle_status heddle_ctx_get_energy(heddle_ctx *ctx, unsigned i,
+                                               struct heddle_energy_use *out);
 
 /* A GPU of the machine, whether a context uses it or not. */
 struct heddle_gpu_info {

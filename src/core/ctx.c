@@ -251,6 +251,7 @@ static heddle_status ctx_start_sched(heddle_ctx *ctx,
             env.class_of = d->class_of;
             env.view = &heddle_dev_view;
             env.view_self = d;
+            env.energy = heddle_dev_objective(d);
         }
     }
     ctx->sched_self = heddle_zalloc_aligned(
@@ -381,6 +382,13 @@ static heddle_status ctx_check_opts(const struct heddle_ctx_opts *o,
     struct energy_choice energy;
     char why[160] = "";
 
+    if (!(o->energy_weight >= 0 && o->energy_weight <= 1))
+        snprintf(why, sizeof(why),
+                 "%s has an energy weight of %g, it is 0 to 1", from,
+                 o->energy_weight);
+    if (!(o->energy_slack >= 0 && o->energy_slack <= 1))
+        snprintf(why, sizeof(why), "%s has an energy slack of %g, it is 0 to 1",
+                 from, o->energy_slack);
     if (o->nworkers > MAX_WORKERS)
         snprintf(why, sizeof(why), "%s asks for %u workers, the most is %d",
                  from, o->nworkers, MAX_WORKERS);

@@ -293,12 +293,17 @@ static heddle_status dev_open_classes(struct heddle_devs *d,
         const struct heddle_plat_class *p = &d->plat->cls[i];
         struct dev_class *c;
         heddle_status st;
+        char model[sizeof(c->model)];
 
         if (p->kind != HEDDLE_DEV_CPU && o->devices != NULL &&
             !list_has(o->devices, p->name) &&
             !list_has(o->devices, heddle_device_name(p->kind)))
             continue;
-        c = dev_add_class(d, p->name, p->model, p->kind, p->node, p->nworkers);
+        snprintf(model, sizeof(model), "%s", p->model);
+        d->nplat = i;
+        HEDDLE_TRY(heddle_dev_energy_cap(d, o->power_cap, p->name, p->kind,
+                                         model, sizeof(model), why, cap));
+        c = dev_add_class(d, p->name, model, p->kind, p->node, p->nworkers);
         c->plat = i;
         st = drv->open(&d->env, i, &c->dev);
         if (st != HEDDLE_OK)
@@ -412,6 +417,9 @@ heddle_status heddle_dev_open(heddle_ctx *ctx, const struct heddle_ctx_opts *o,
         return HEDDLE_ENOMEM;
     ctx->dev = d;
     dev_init(d, ctx);
+    st = heddle_dev_energy_open(d, o, why, cap);
+    if (st != HEDDLE_OK)
+        return st;
     if (o->machine != NULL && o->machine[0] != '\0') {
         st = dev_open_virtual(d, o, why, cap);
     } else {
@@ -426,6 +434,8 @@ heddle_status heddle_dev_open(heddle_ctx *ctx, const struct heddle_ctx_opts *o,
             st = dev_open_faults(d, o, why, cap);
     }
     dev_drop_nodes(d);
+    if (st == HEDDLE_OK)
+        st = heddle_dev_energy_start(d, o, why, cap);
     /* With a plan the scheduler has to hear of every submission, as it does
      * when there is a choice. */
     if (st == HEDDLE_OK && d->ncls == 1 && d->nnodes == 1 && !d->is_virtual &&
@@ -507,6 +517,8 @@ static void dev_moved(void *user, const struct heddle_mem_move *m,
     if (!d->is_virtual && link != NULL && m->op->end_ns != 0 && ns > 0 &&
         !m->op->is_rough)
         heddle_perf_link_record(link, m->bytes, (double)ns);
+    if (d->is_virtual && d->energy != NULL)
+        heddle_dev_energy_moved(d, m->from, m->to, m->bytes);
     heddle_dev_log_moved(d, m);
 }
 
@@ -610,6 +622,8 @@ heddle_status heddle_dev_start(heddle_ctx *ctx)
     dev_start_links(d);
     heddle_dev_log_define(d);
     heddle_dev_log_links(d);
+    if (d->energy != NULL && d->is_virtual)
+        heddle_dev_energy_define(d);
     HEDDLE_TRY(heddle_mem_create(&o, &d->mem));
     ctx->reg.forget = dev_forget;
     return HEDDLE_OK;
@@ -640,6 +654,7 @@ void heddle_dev_close(heddle_ctx *ctx)
             d->cls[i].drv->close(d->cls[i].dev);
     if (d->disk != NULL)
         heddle_dev_base(d->disk)->driver->close(d->disk);
+    heddle_dev_energy_close(d);
     heddle_sim_destroy(d->sim);
     heddle_plat_destroy(d->plat);
     heddle_map_fini(&d->notes);

@@ -15,6 +15,7 @@
  *   dev_host.c   tasks on cores and hidden tasks: their data come home first
  *   dev_loop.c   the driver thread; virtual time
  *   dev_cost.c   what the runtime itself costs, in virtual time
+ *   dev_energy.c what tasks draw, what a joule is worth, virtual joules
  *   dev_log.c    what the log has about them
  *
  * Threads. One thread at a time is the *driver*: it alone calls drivers and the
@@ -96,6 +97,7 @@ struct dev_task {
     struct dev_ahead *ahead; /* NULL: nobody waits for it, nor it for others */
     struct dev_task *fly_prev, *fly_next;
     double model_ns; /* expected; < 0: unknown */
+    double watts;    /* virtual time with an energy model: while it runs */
     struct heddle_perf_entry *model;
     uint64_t due_ns;            /* when it will have ended, about */
     double work_ns;             /* what it counts in its worker's */
@@ -234,6 +236,11 @@ struct dev_shape {
     /* virtual, after ns: per class, alone on the device, and with the whole of it
      * while others use the rest; 0: it shares nothing */
     double *alone, *share;
+    /* virtual: per variant and class, of variants that the machine has times of;
+     * NULL: it has none. NAN: as ns */
+    double *own;
+    double *watts;           /* per variant and class; NULL: no energy model */
+    unsigned nvariants;      /* of these two */
     struct dev_quick *quick; /* per class; the driver's */
     /* real: per type and variant */
     _Atomic(struct heddle_perf_entry *) *entry;
@@ -282,6 +289,9 @@ struct heddle_devs {
 
     bool has_regions; /* some driver replays them */
     struct dev_overhead cost;
+    struct dev_energy *energy; /* NULL: no model */
+    bool weighs_energy;        /* it counts when something is chosen */
+    unsigned nplat;            /* creation: the class of plat at hand */
     struct heddle_spin note_lock;
     struct heddle_map
         notes; /* task -> classes it is barred from << 8 | tries */
@@ -475,6 +485,41 @@ uint64_t heddle_cost_delay(struct dev_task *dt);
 void heddle_cost_idle(struct heddle_devs *d, struct dev_worker *dw);
 /* The program's thread learns what has ended. */
 void heddle_cost_catch_up(struct worker *w);
+
+/* --- dev_energy.c -------------------------------------------------------------- */
+
+/* Before classes are made; after. */
+heddle_status heddle_dev_energy_open(struct heddle_devs *d,
+                                     const struct heddle_ctx_opts *o, char *why,
+                                     size_t cap);
+heddle_status heddle_dev_energy_start(struct heddle_devs *d,
+                                      const struct heddle_ctx_opts *o,
+                                      char *why, size_t cap);
+void heddle_dev_energy_close(struct heddle_devs *d);
+/* The class that will be d->ncls: is it capped by the list? Then `model` changes. */
+heddle_status heddle_dev_energy_cap(struct heddle_devs *d, const char *list,
+                                    const char *cls, enum heddle_device kind,
+                                    char *model, size_t bytes, char *why,
+                                    size_t cap);
+/* Times on the class are multiplied by this. */
+double heddle_dev_energy_time(const struct heddle_devs *d, unsigned cls);
+/* For the scheduler: how energy counts when something is chosen; NULL: not. */
+struct heddle_sched_energy *heddle_dev_objective(struct heddle_devs *d);
+/* Fills watts of a new shape. */
+void heddle_dev_energy_shape(struct heddle_devs *d, const struct heddle_exec *x,
+                             const struct dev_shape *s, double *watts);
+/* A time of the variant counts so many times, for the energy it takes. */
+double heddle_dev_energy_worth(const struct heddle_devs *d,
+                               const struct dev_shape *s, unsigned cls,
+                               unsigned v);
+/* Virtual time, with a model. Driver. A kernel begins, and ends; a copy; names of the
+ * domains for the log; the last sample. */
+void heddle_dev_energy_begin(struct dev_task *dt);
+void heddle_dev_energy_end(struct dev_task *dt);
+void heddle_dev_energy_moved(struct heddle_devs *d, unsigned from, unsigned to,
+                             uint64_t bytes);
+void heddle_dev_energy_define(struct heddle_devs *d);
+void heddle_dev_energy_last(struct heddle_devs *d);
 
 /* --- dev_log.c ----------------------------------------------------------------- */
 

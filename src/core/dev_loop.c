@@ -239,6 +239,9 @@ void heddle_dev_stop(heddle_ctx *ctx)
     if (d == NULL)
         return;
     if (!d->has_thread) {
+        if (d->is_virtual && d->energy != NULL && d->mem != NULL &&
+            heddle_load_rlx(&d->is_stopped) == 0)
+            heddle_dev_energy_last(d);
         heddle_store_rel(&d->is_stopped, 1u);
         return;
     }

@@ -534,8 +534,11 @@ static void launch_done(struct heddle_op *op, heddle_status st)
 
     dt->on->nlaunched--;
     dw->nrunning -= d->is_virtual;
-    if (d->is_virtual)
+    if (d->is_virtual) {
         heddle_cost_idle(d, dw);
+        if (d->energy != NULL)
+            heddle_dev_energy_end(dt);
+    }
     if (dt->ahead != NULL)
         heddle_side_prefetch(&dt->ctx->pool, dt->x.cell);
     heddle_ahead_landed(dt);
@@ -644,6 +647,8 @@ static void launch_now(struct dev_task *dt)
         st = heddle_ahead_order(dt);
     launch_prefetch(d, dt);
     dt->on->nlaunched++;
+    if (d->is_virtual && d->energy != NULL)
+        heddle_dev_energy_begin(dt);
     if (st == HEDDLE_OK && dt->worker->nblocked > 0)
         st = launch_beside(d, &l, &dt->op);
     else if (st == HEDDLE_OK)
@@ -656,6 +661,8 @@ static void launch_now(struct dev_task *dt)
         const char *why = c->drv->error != NULL ? c->drv->error(c->dev) : "";
 
         dt->on->nlaunched--;
+        if (d->is_virtual && d->energy != NULL)
+            heddle_dev_energy_end(dt);
         if (dt->s.message[0] == '\0' && why != NULL)
             snprintf(dt->s.message, sizeof(dt->s.message), "%s", why);
         dt->worker->nrunning -= d->is_virtual;

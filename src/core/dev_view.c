@@ -50,7 +50,8 @@ static void shape_share(const struct heddle_devs *d, const heddle_kernel *k,
                         struct dev_shape *s, unsigned c)
 {
     const double share =
-        heddle_plat_share(d->plat, k->name, d->cls[c].plat, s->bytes);
+        heddle_plat_share(d->plat, k->name, d->cls[c].plat, s->bytes) *
+        heddle_dev_energy_time(d, c);
     const double all = share * d->cls[c].nworkers;
 
     s->alone[c] = s->ns[c];
@@ -71,9 +72,57 @@ static void shape_costs(struct heddle_devs *d, const struct heddle_exec *x,
                                     s->cost.flops);
         if (!isfinite(s->ns[c]) && d->executes)
             s->ns[c] = UNKNOWN_NS;
+        s->ns[c] *= heddle_dev_energy_time(d, c);
         s->ns[c] += d->plat->task_ns;
         shape_share(d, k, s, c);
     }
+}
+
+static double shape_variant_ns(const struct heddle_devs *d,
+                               const heddle_kernel *k,
+                               const struct dev_shape *s, unsigned v,
+                               unsigned c)
+{
+    return heddle_plat_variant_time(d->plat, k->name, k->variants[v].name,
+                                    d->cls[c].plat, s->bytes, s->cost.flops) *
+               heddle_dev_energy_time(d, c) +
+           d->plat->task_ns;
+}
+
+/* Virtual time: does the machine tell variants of the kernel apart? */
+static bool shape_has_own(const struct heddle_devs *d, const heddle_kernel *k,
+                          const struct dev_shape *s)
+{
+    for (unsigned v = 0; v < s->nvariants && d->is_virtual; v++)
+        for (unsigned c = 0; c < d->ncls; c++)
+            if (!isnan(shape_variant_ns(d, k, s, v, c)))
+                return true;
+    return false;
+}
+
+/* What few shapes have: times of variants, and watts. False: no memory. */
+static bool shape_more(struct heddle_devs *d, const struct heddle_exec *x,
+                       struct dev_shape *s)
+{
+    const heddle_kernel *k = x->kinfo->kernel;
+    const size_t n = (size_t)x->kinfo->nvariants * d->ncls;
+
+    s->nvariants = x->kinfo->nvariants;
+    if (shape_has_own(d, k, s)) {
+        s->own = heddle_zalloc(&d->ctx->alloc, n, sizeof(*s->own));
+        if (s->own == NULL)
+            return false;
+        for (unsigned v = 0; v < s->nvariants; v++)
+            for (unsigned c = 0; c < d->ncls; c++)
+                s->own[v * d->ncls + c] = shape_variant_ns(d, k, s, v, c);
+    }
+    if (d->energy != NULL) {
+        s->watts = heddle_zalloc(&d->ctx->alloc, n + 1, sizeof(*s->watts));
+        if (s->watts == NULL)
+            return false;
+        heddle_dev_energy_shape(d, x, s, s->watts);
+    }
+    return true;
 }
 
 static void shape_free(struct heddle_devs *d, struct dev_shape *s)
@@ -84,6 +133,9 @@ static void shape_free(struct heddle_devs *d, struct dev_shape *s)
     heddle_free(a, s->ns, 3 * d->ncls * sizeof(*s->ns));
     heddle_free(a, s->entry, nentries * sizeof(*s->entry));
     heddle_free(a, s->quick, d->ncls * sizeof(*s->quick));
+    heddle_free(a, s->own, (size_t)s->nvariants * d->ncls * sizeof(*s->own));
+    heddle_free(a, s->watts,
+                ((size_t)s->nvariants * d->ncls + 1) * sizeof(*s->watts));
     heddle_free(a, s, sizeof(*s));
 }
 
@@ -111,6 +163,10 @@ static struct dev_shape *shape_new(struct heddle_devs *d, struct heddle_exec *x,
     if (k->cost != NULL)
         s->cost = k->cost(x);
     shape_costs(d, x, s);
+    if (!shape_more(d, x, s)) {
+        shape_free(d, s);
+        return NULL;
+    }
     return s;
 }
 
@@ -274,8 +330,40 @@ static bool class_can(struct heddle_devs *d, const struct heddle_exec *x,
            heddle_dev_need(d, x, cls) <= budget;
 }
 
-/* Among the variants of a class the fastest known one; one that was never timed
- * is tried. */
+/* Virtual time: times are described. The first variant that may run, but where the
+ * machine has times of variants, or energy counts, the best one. */
+static double cost_virtual(const struct heddle_devs *d,
+                           const struct heddle_exec *x,
+                           const struct task_ext *ext,
+                           const struct dev_shape *shape, unsigned cls,
+                           unsigned *variant_out)
+{
+    const unsigned only = ext == NULL ? 0 : ext->variant;
+    const bool weighs = d->weighs_energy;
+    double best = INFINITY, least = INFINITY;
+
+    for (unsigned v = 0; v < x->kinfo->nvariants; v++) {
+        double ns = shape->own == NULL ? NAN : shape->own[v * d->ncls + cls];
+        double worth;
+
+        if ((only != 0 && v != only - 1) ||
+            !variant_serves(d, &x->kinfo->kernel->variants[v], &d->cls[cls],
+                            ext))
+            continue;
+        if (isnan(ns))
+            ns = shape->ns[cls];
+        worth = weighs ? ns * heddle_dev_energy_worth(d, shape, cls, v) : ns;
+        if (worth < best) {
+            best = worth;
+            least = ns;
+            *variant_out = v;
+        }
+    }
+    return least;
+}
+
+/* Among the variants of a class the best known one: the fastest, or the one whose
+ * time and energy together are the least; one that was never timed is tried. */
 double heddle_dev_cost(struct heddle_devs *d, struct heddle_exec *x,
                        const struct task_ext *ext, unsigned cls,
                        unsigned *variant_out, double *confidence_out)
@@ -283,7 +371,7 @@ double heddle_dev_cost(struct heddle_devs *d, struct heddle_exec *x,
     const heddle_kernel *k = x->kinfo->kernel;
     const unsigned only = ext == NULL ? 0 : ext->variant;
     struct dev_shape *shape = NULL;
-    double best = INFINITY, sure = 0;
+    double best = INFINITY, least = INFINITY, sure = 0;
     bool is_found = false, is_unknown = false;
 
     if (!class_can(d, x, ext, cls))
@@ -302,6 +390,8 @@ double heddle_dev_cost(struct heddle_devs *d, struct heddle_exec *x,
         if (d->is_virtual) {
             *variant_out = v;
             *confidence_out = 1;
+            if (HEDDLE_UNLIKELY(shape->own != NULL || d->weighs_energy))
+                return cost_virtual(d, x, ext, shape, cls, variant_out);
             return isnan(shape->ns[cls]) ? INFINITY : shape->ns[cls];
         }
         e = heddle_dev_model(d, x, shape, cls, v);
@@ -311,11 +401,19 @@ double heddle_dev_cost(struct heddle_devs *d, struct heddle_exec *x,
             is_unknown = true;
             *variant_out = v;
         }
-        if (est.source != HEDDLE_EST_NONE && est.ns < best) {
-            best = est.ns;
-            sure = est.confidence;
-            if (!is_unknown)
-                *variant_out = v;
+        if (est.source != HEDDLE_EST_NONE) {
+            const double worth =
+                HEDDLE_UNLIKELY(shape->watts != NULL)
+                    ? est.ns * heddle_dev_energy_worth(d, shape, cls, v)
+                    : est.ns;
+
+            if (worth < least) {
+                least = worth;
+                best = est.ns;
+                sure = est.confidence;
+                if (!is_unknown)
+                    *variant_out = v;
+            }
         }
         is_found = true;
     }
@@ -413,6 +511,28 @@ static double view_cost(void *view, const struct heddle_sched_task *t,
     if (confidence_out != NULL)
         *confidence_out = sure;
     return ns;
+}
+
+static double view_joules(void *view, const struct heddle_sched_task *t,
+                          unsigned cls, double ns)
+{
+    struct heddle_devs *d = view;
+    struct heddle_sched_task *task = (struct heddle_sched_task *)(uintptr_t)t;
+    const struct task_ext *ext;
+    const struct dev_shape *s;
+    struct heddle_exec x;
+    struct task_ext own;
+    double sure = 0;
+    unsigned v = 0;
+
+    ext = heddle_task_exec(d->ctx->foreign, task, &x, &own);
+    if (x.kinfo->nvariants == 0 ||
+        isinf(heddle_dev_cost(d, &x, ext, cls, &v, &sure)))
+        return x.kinfo->nvariants == 0 ? 0 : (double)NAN;
+    s = heddle_dev_shape(d, &x);
+    return s == NULL || s->watts == NULL
+               ? (double)NAN
+               : s->watts[v * d->ncls + cls] * 1e-9 * ns;
 }
 
 /* --- data ----------------------------------------------------------------------- */
@@ -612,6 +732,7 @@ static bool view_is_idle(void *view)
 
 const struct heddle_sched_view heddle_dev_view = {
     .cost = view_cost,
+    .joules = view_joules,
     .fetch = view_fetch,
     .bytes = view_bytes,
     .sort = view_sort,

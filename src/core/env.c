@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "core/core.h"
 #include "heddle/machine.h"
@@ -31,6 +32,7 @@ enum env_kind {
     ENV_MEMORY, /* the same; a percentage is of the available memory */
     ENV_WORD,   /* const char *; "" counts as not set */
     ENV_FOLDER, /* const char *; "" is a value */
+    ENV_SHARE,  /* double, 0 to 1 */
 };
 
 /* The kinds in the words of a help text. */
@@ -41,6 +43,7 @@ enum env_kind {
 #define ENV_MEMORY_VALUE "size or percent"
 #define ENV_WORD_VALUE   "text"
 #define ENV_FOLDER_VALUE "path"
+#define ENV_SHARE_VALUE  "0..1 or percent"
 
 /* X(variable, kind, field of struct heddle_ctx_opts, help) */
 #define ENV_LIST(X)                                                            \
@@ -88,6 +91,14 @@ enum env_kind {
       "what shall go wrong on purpose, see heddle(7)")                         \
     X("HEDDLE_PLAN", ENV_WORD, plan,                                           \
       "placement file for the scheduler replay")                               \
+    X("HEDDLE_ENERGY_MODEL", ENV_WORD, energy_model,                           \
+      "file of an energy model; default: none")                                \
+    X("HEDDLE_ENERGY_WEIGHT", ENV_SHARE, energy_weight,                        \
+      "how much joules count besides time; default 0")                         \
+    X("HEDDLE_ENERGY_SLACK", ENV_SHARE, energy_slack,                          \
+      "the fewest joules while the run takes longer by this at most")          \
+    X("HEDDLE_POWER_CAP", ENV_WORD, power_cap,                                 \
+      "in virtual time, states of devices, as in cuda0:250W,cuda1:150W")       \
     X("HEDDLE_WATCHDOG_MS", ENV_COUNT, watchdog_ms,                            \
       "report a wait without progress after so many milliseconds; 0: never")
 
@@ -187,6 +198,23 @@ static heddle_status env_set_memory(void *field, const char *value)
     return env_set_bytes(field, value, m.memory_available);
 }
 
+static heddle_status env_set_share(void *field, const char *value)
+{
+    double *p = field, v = 0;
+    const char *end = NULL;
+
+    if (*p != 0)
+        return HEDDLE_OK;
+    HEDDLE_CHECK(heddle_number_scan(value, &end, &v));
+    if (*end == '%') {
+        v /= 100;
+        end++;
+    }
+    HEDDLE_CHECK(*end == '\0' && v >= 0 && v <= 1);
+    *p = v;
+    return HEDDLE_OK;
+}
+
 static heddle_status env_set_text(void *field, const char *value)
 {
     const char **p = field;
@@ -206,6 +234,7 @@ static heddle_status env_set(enum env_kind kind, void *field, const char *value)
     case ENV_SWITCH: return env_set_switch(field, value);
     case ENV_SIZE: return env_set_bytes(field, value, 0);
     case ENV_MEMORY: return env_set_memory(field, value);
+    case ENV_SHARE: return env_set_share(field, value);
     case ENV_WORD:
     case ENV_FOLDER: return env_set_text(field, value);
     }

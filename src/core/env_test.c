@@ -33,7 +33,7 @@ TEST(list_is_complete)
         CHECK(v->help != NULL && v->help[0] != '\0');
         n++;
     }
-    CHECK_EQ(n, 27);
+    CHECK_EQ(n, 31);
 }
 
 TEST(nothing_set_changes_nothing)
@@ -72,7 +72,11 @@ TEST(all_kinds)
     setenv("HEDDLE_MODELS", "true", 1);
     setenv("HEDDLE_MODEL_DIR", "models", 1);
     setenv("HEDDLE_WATCHDOG_MS", "250", 1);
+    setenv("HEDDLE_ENERGY_WEIGHT", "0.25", 1);
+    setenv("HEDDLE_ENERGY_SLACK", "5%", 1);
     o = apply(HEDDLE_OK);
+    CHECK_NEAR(o.energy_weight, 0.25, 0);
+    CHECK_NEAR(o.energy_slack, 0.05, 1e-15);
     CHECK_EQ(o.nworkers, 3);
     CHECK_STR(o.sched, "prio");
     CHECK_EQ(o.bind, HEDDLE_OFF);
@@ -89,6 +93,19 @@ TEST(all_kinds)
     CHECK_EQ(o.models, HEDDLE_ON);
     CHECK_STR(o.model_dir, "models");
     CHECK_EQ(o.watchdog_ms, 250);
+    clear_all();
+}
+
+TEST(shares_are_from_0_to_1)
+{
+    static const char *const bad[] = {"1.5",  "-0.1", "x",   "0.5x",
+                                      "101%", "nan",  "5%%", "%"};
+
+    clear_all();
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        setenv("HEDDLE_ENERGY_WEIGHT", bad[i], 1);
+        (void)apply(HEDDLE_EINVAL);
+    }
     clear_all();
 }
 
@@ -213,6 +230,6 @@ TEST(cache_dir)
     CHECK_STR(buf, "");
 }
 
-TEST_MAIN(list_is_complete, nothing_set_changes_nothing, all_kinds, caller_wins,
-          ignored_when_asked, empty_is_not_set, percent_of_memory, malformed,
-          cache_dir)
+TEST_MAIN(list_is_complete, nothing_set_changes_nothing, all_kinds,
+          shares_are_from_0_to_1, caller_wins, ignored_when_asked,
+          empty_is_not_set, percent_of_memory, malformed, cache_dir)

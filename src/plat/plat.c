@@ -6,6 +6,7 @@
 #include "plat/plat.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -111,6 +112,25 @@ double heddle_plat_time(const struct heddle_plat *p, const char *kernel,
     if (isnan(ns))
         ns = time_by_rates(c, bytes, flops);
     return ns + c->launch_ns;
+}
+
+double heddle_plat_variant_time(const struct heddle_plat *p, const char *kernel,
+                                const char *variant, unsigned cls, double bytes,
+                                double flops)
+{
+    char name[256];
+    unsigned who[2];
+    int n;
+
+    if (cls >= p->ncls || !(bytes >= 0) || variant == NULL)
+        return (double)NAN;
+    n = snprintf(name, sizeof(name), "%s:%s", kernel, variant);
+    if (n < 0 || (size_t)n >= sizeof(name))
+        return (double)NAN;
+    who[0] = HEDDLE_PLAT_WHO_TYPE(p->cls[cls].type);
+    who[1] = HEDDLE_PLAT_WHO_KIND(p->cls[cls].kind);
+    return heddle_plat_table_time(p->table, name, who, 2, bytes, flops) +
+           p->cls[cls].launch_ns;
 }
 
 double heddle_plat_share(const struct heddle_plat *p, const char *kernel,

@@ -131,6 +131,12 @@ HEDDLE_MUST_USE heddle_status heddle_plat_add_fault(struct heddle_plat *p,
 double heddle_plat_time(const struct heddle_plat *p, const char *kernel,
                         unsigned cls, double bytes, double flops);
 
+/* The same for a variant that has timings of its own, as KERNEL:VARIANT. NAN: it has
+ * none. */
+double heddle_plat_variant_time(const struct heddle_plat *p, const char *kernel,
+                                const char *variant, unsigned cls, double bytes,
+                                double flops);
+
 /* ns that one of many runs of `kernel` at once on all workers of the class adds to
  * the time of all: its share of the device. NAN: it runs as if it were alone. */
 double heddle_plat_share(const struct heddle_plat *p, const char *kernel,

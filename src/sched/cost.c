@@ -154,16 +154,37 @@ static struct heddle_win_sort *cost_make(struct heddle_win *w, unsigned number)
     return s;
 }
 
+/* Where one of them is not known, none of them counts. */
+static void cost_ask_joules(const struct heddle_win *w,
+                            const struct heddle_sched_task *t, const double *ns,
+                            double *joules)
+{
+    bool is_known = w->copy.energy != NULL && w->copy.view->joules != NULL;
+
+    for (unsigned c = 0; c < w->copy.ncls; c++) {
+        joules[c] = 0;
+        if (!is_known || !(ns[c] < INFINITY))
+            continue;
+        joules[c] = w->copy.view->joules(w->copy.view_self, t, c, ns[c]);
+        is_known = joules[c] >= 0 && joules[c] < 1e30;
+    }
+    for (unsigned c = 0; c < w->copy.ncls && !is_known; c++)
+        joules[c] = 0;
+}
+
 static void cost_refresh(struct heddle_win *w, struct heddle_win_sort *s,
                          const struct heddle_sched_task *t)
 {
     double ns[HEDDLE_WIN_CLASSES], sure[HEDDLE_WIN_CLASSES];
+    double joules[HEDDLE_WIN_CLASSES];
 
     cost_ask(w, t, ns, sure);
+    cost_ask_joules(w, t, ns, joules);
     heddle_spin_lock(&w->lock);
     for (unsigned c = 0; c < w->copy.ncls; c++) {
         s->c[c].ns = ns[c];
         s->c[c].sure = (float)sure[c];
+        s->c[c].joules = (float)joules[c];
     }
     cost_digest(w, s);
     heddle_store_rlx(&s->due, 0); /* a hint; the lock carries the data */

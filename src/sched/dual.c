@@ -12,6 +12,9 @@
  *            starves. Among those it prefers what nobody else should do.
  * Idle       a worker with nothing to do may also take what it would end before
  *            the fastest type would get through what waits for it.
+ * Energy     where it counts, it is added to price * time, and "fastest" is the type
+ *            with the least of time and energy; heddle_sched_pool_own() says what is
+ *            its own then.
  * Structure, threads   see pool.h; prices are made anew every few pops.
  */
 #include <math.h>
@@ -22,6 +25,7 @@ enum { DUAL_EVERY = 8 };
 
 #define DUAL_EPS    0.05 /* a price is met when it is missed by so little */
 #define DUAL_MARGIN 1.3 /* the real way behind a task is longer than its rank */
+#define DUAL_FREE   1e-6 /* the least share of a type in the prices */
 #define DUAL_LEAVE  0.45 /* how far back what others should do is put */
 
 struct dual {
@@ -67,7 +71,7 @@ static double dual_least(const struct dual *d, unsigned i, const double *price)
     double least = INFINITY;
 
     for (unsigned r = 0; r < d->p.win.copy.ntypes; r++) {
-        const double x = price[r] * d->times[i].ns[r];
+        const double x = price[r] * d->times[i].ns[r] + d->times[i].energy[r];
 
         if (d->times[i].ns[r] < INFINITY && x < least)
             least = x;
@@ -91,6 +95,18 @@ static double dual_value(struct dual *d, const double *price, double best)
     return value;
 }
 
+/* The same when energy counts; where no prices do it, the nearest ones. */
+static void dual_two_energy(const struct dual *d, unsigned i, double *price)
+{
+    const struct heddle_sched_pool_times *x = &d->times[i];
+    const double *n = d->p.nworkers;
+    const double y = (x->ns[0] + n[0] * (x->energy[0] - x->energy[1])) /
+                     (n[0] * x->ns[1] + n[1] * x->ns[0]);
+
+    price[1] = fmin(fmax(y, DUAL_FREE / n[1]), (1 - DUAL_FREE) / n[1]);
+    price[0] = (1 - n[1] * price[1]) / n[0];
+}
+
 /* Two types: the best prices make one of the buckets cost the same on both. */
 static double dual_two(struct dual *d)
 {
@@ -105,6 +121,8 @@ static double dual_two(struct dual *d)
             continue;
         price[0] = 1 / (n[0] + n[1] * a);
         price[1] = a * price[0];
+        if (d->p.win.joule_ns > 0)
+            dual_two_energy(d, i, price);
         best = dual_value(d, price, best);
     }
     return best;
@@ -126,7 +144,8 @@ static double dual_many(struct dual *d)
         best = dual_value(d, price, best);
         for (unsigned i = 0; i < d->p.nbuckets; i++)
             for (unsigned r = 0; r < ntypes && d->times[i].is_known; r++)
-                if (price[r] * d->times[i].ns[r] <= dual_least(d, i, price)) {
+                if (price[r] * d->times[i].ns[r] + d->times[i].energy[r] <=
+                    dual_least(d, i, price)) {
                     load[r] += (double)d->p.bucket[i]->nlive *
                                d->times[i].ns[r] / d->p.nworkers[r];
                     break;
@@ -144,6 +163,24 @@ static double dual_many(struct dual *d)
             price[r] /= sum;
     }
     return best;
+}
+
+/* When energy counts: what of the sum is time. */
+static double dual_time(const struct dual *d)
+{
+    double sum = 0;
+
+    for (unsigned i = 0; i < d->p.nbuckets; i++) {
+        const struct heddle_sched_pool_times *x = &d->times[i];
+        const double least = dual_least(d, i, d->price);
+
+        for (unsigned r = 0; r < d->p.win.copy.ntypes && x->is_known; r++)
+            if (d->price[r] * x->ns[r] + x->energy[r] <= least) {
+                sum += (double)d->p.bucket[i]->nlive * d->price[r] * x->ns[r];
+                break;
+            }
+    }
+    return sum;
 }
 
 /* Times, prices and the estimated end. */
@@ -166,6 +203,8 @@ static void dual_refresh(struct dual *d, double now)
     for (unsigned r = 0; r < w->copy.ntypes; r++)
         d->price[r] = 0;
     area = w->copy.ntypes == 2 ? dual_two(d) : dual_many(d);
+    if (w->joule_ns > 0)
+        area = dual_time(d);
     for (unsigned k = 0; k < w->copy.nworkers; k++)
         area += (heddle_win_busy(w, k, now) - now) *
                 d->price[w->copy.cls[w->copy.class_of[k]].type];
@@ -173,6 +212,11 @@ static void dual_refresh(struct dual *d, double now)
 }
 
 /* --- pop -------------------------------------------------------------------*/
+
+static double dual_cost(const struct dual *d, unsigned i, unsigned type)
+{
+    return d->times[i].ns[type] * d->price[type] + d->times[i].energy[type];
+}
 
 /* The bin of a bucket that a worker of a slower type may take from; -1: none. */
 static int dual_slow(const struct dual *d, unsigned i, unsigned type,
@@ -182,9 +226,10 @@ static int dual_slow(const struct dual *d, unsigned i, unsigned type,
     const double ns = d->times[i].ns[type];
     const double limit = (d->rest - ns + b->like->weight) / DUAL_MARGIN;
 
-    if (ns * d->price[type] <= dual_least(d, i, d->price) * (1 + DUAL_EPS))
+    if (dual_cost(d, i, type) <= dual_least(d, i, d->price) * (1 + DUAL_EPS))
         return heddle_sched_pool_below(&d->p, b, limit);
-    if (ns < backlog[d->times[i].fast])
+    if (heddle_sched_pool_slow_ns(&d->times[i], type) <
+        backlog[d->times[i].fast])
         return heddle_sched_pool_below(&d->p, b, limit);
     return -1;
 }
@@ -208,22 +253,27 @@ static struct heddle_sched_task *dual_pick(struct heddle_sched_pool *p,
         const struct heddle_sched_pool_bucket *b = p->bucket[i];
         const struct heddle_sched_pool_times *x = &d->times[i];
         double score, least;
+        bool is_own;
         int bin;
 
         if (b->count == 0 || (b->mask >> cls & 1) == 0 ||
             !(x->ns[type] < INFINITY))
             continue;
         least = dual_least(d, i, d->price);
-        bin = type == x->fast ? heddle_sched_pool_first(p, b)
-                              : dual_slow(d, i, type, backlog);
+        bin = heddle_sched_pool_own(p, b, x, type, now);
+        is_own = bin >= 0;
+        if (!is_own && type != x->fast)
+            bin = dual_slow(d, i, type, backlog);
         if (bin < 0)
             continue;
         score = heddle_win_rec(&p->win, b->bin[bin].root)->rank;
-        if (type != x->fast)
-            score -= 1e12 * x->ns[type] * d->price[type] / least;
-        else if (x->ns[type] * d->price[type] > least * (1 + DUAL_EPS))
+        if (!is_own)
+            score -=
+                (1e12 * x->ns[type] * d->price[type] + 1e12 * x->energy[type]) /
+                least;
+        else if (dual_cost(d, i, type) > least * (1 + DUAL_EPS))
             for (unsigned r = 0; r < p->win.copy.ntypes; r++)
-                if (d->price[r] * x->ns[r] <= least)
+                if (dual_cost(d, i, r) <= least)
                     score -= DUAL_LEAVE * x->ns[r];
         if (score > most) {
             most = score;

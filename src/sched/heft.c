@@ -5,6 +5,7 @@
  *
  * Purpose    machines with accelerators, when costs are known. Simple and quick to
  *            decide; `plan` looks further ahead.
+ * Energy     where it counts, prices of the types come first: see place.h.
  * Structure, threads, cost   see place.h.
  */
 #include "sched/place.h"
@@ -17,7 +18,8 @@ static heddle_status heft_init(void *self, const struct heddle_sched_env *env)
 {
     struct heft *h = self;
 
-    h->place.win.weighs_mean = true; /* it spreads over all types */
+    /* It spreads over all types; where energy counts, not that much. */
+    h->place.win.weighs_mean = env->energy == NULL;
     return heddle_place_init(&h->place, env);
 }
 

@@ -67,12 +67,12 @@ static double hetero_elsewhere(const struct hetero *h, unsigned i,
     double slow = 0;
 
     for (unsigned r = 0; r < h->p.win.copy.ntypes; r++) {
-        const double ns = h->times[i].ns[r];
+        const double ns = h->times[i].ns[r] + h->times[i].energy[r];
 
         if (r != type && ns < INFINITY && ns > slow)
             slow = ns;
     }
-    return slow > 0 ? slow : h->times[i].ns[type];
+    return slow > 0 ? slow : h->times[i].ns[type] + h->times[i].energy[type];
 }
 
 static void hetero_refresh(struct hetero *h)
@@ -95,21 +95,28 @@ static void hetero_refresh(struct hetero *h)
             h->score[i][r] =
                 h->times[i].ns[r] < INFINITY
                     ? (1 + h->release[i]) *
-                          (hetero_elsewhere(h, i, r) - h->times[i].ns[r]) * n /
-                          sum
+                          (hetero_elsewhere(h, i, r) -
+                           (h->times[i].ns[r] + h->times[i].energy[r])) *
+                          n / sum
                     : -INFINITY;
 }
 
-static bool hetero_may(const struct hetero *h, unsigned i, unsigned type,
-                       const double *backlog)
+/* The bin of a bucket that a worker of the type may take from; -1: none. */
+static int hetero_bin(const struct hetero *h, unsigned i, unsigned type,
+                      const double *backlog, double now)
 {
     const struct heddle_sched_pool_times *x = &h->times[i];
     const double n = (double)h->p.bucket[i]->count;
+    const int bin = heddle_sched_pool_own(&h->p, h->p.bucket[i], x, type, now);
+    double ns;
 
-    if (x->fast == type)
-        return true;
-    return n >= h->p.nworkers[x->fast] * x->ns[type] / x->ns[x->fast] ||
-           x->ns[type] < backlog[x->fast];
+    if (bin >= 0 || x->fast == type)
+        return bin;
+    ns = heddle_sched_pool_slow_ns(x, type);
+    return n >= h->p.nworkers[x->fast] * ns / x->ns[x->fast] ||
+                   ns < backlog[x->fast]
+               ? heddle_sched_pool_first(&h->p, h->p.bucket[i])
+               : -1;
 }
 
 static struct heddle_sched_task *hetero_pick(struct heddle_sched_pool *p,
@@ -121,23 +128,29 @@ static struct heddle_sched_task *hetero_pick(struct heddle_sched_pool *p,
     double backlog[HEDDLE_SCHED_POOL_TYPES];
     unsigned best = UINT32_MAX;
     struct heddle_sched_task *t;
+    int from = -1;
 
-    (void)now;
     if (h->age++ % HETERO_EVERY == 0 || h->version != p->win.version) {
         h->version = p->win.version;
         hetero_refresh(h);
     }
     heddle_sched_pool_backlog(p, h->times, backlog);
-    for (unsigned i = 0; i < p->nbuckets; i++)
-        if (p->bucket[i]->count > 0 && (p->bucket[i]->mask >> cls & 1) != 0 &&
-            h->times[i].ns[type] < INFINITY &&
-            hetero_may(h, i, type, backlog) &&
-            (best == UINT32_MAX || h->score[i][type] > h->score[best][type]))
-            best = i;
+    for (unsigned i = 0; i < p->nbuckets; i++) {
+        int bin;
+
+        if (p->bucket[i]->count == 0 || (p->bucket[i]->mask >> cls & 1) == 0 ||
+            !(h->times[i].ns[type] < INFINITY) ||
+            (best != UINT32_MAX && !(h->score[i][type] > h->score[best][type])))
+            continue;
+        bin = hetero_bin(h, i, type, backlog, now);
+        if (bin < 0)
+            continue;
+        best = i;
+        from = bin;
+    }
     if (best == UINT32_MAX)
         return NULL;
-    t = heddle_sched_pool_take_near(
-        p, p->bucket[best], heddle_sched_pool_first(p, p->bucket[best]), cls);
+    t = heddle_sched_pool_take_near(p, p->bucket[best], from, cls);
     h->release[best] +=
         (heddle_win_rec(&p->win, t)->nod - h->release[best]) / 64;
     return t;

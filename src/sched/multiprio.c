@@ -58,16 +58,17 @@ static void multi_push(void *self, struct heddle_sched_task *t, int worker)
 static double multi_difference(const struct multi *m, unsigned i, unsigned type)
 {
     const struct heddle_sched_pool_times *x = &m->times[i];
+    const double here = x->ns[type] + x->energy[type];
     double other = INFINITY;
 
-    if (!(x->ns[type] < INFINITY))
+    if (!(here < INFINITY))
         return -INFINITY;
     if (x->fast != type)
-        return x->ns[x->fast] - x->ns[type];
+        return x->ns[x->fast] + x->energy[x->fast] - here;
     for (unsigned r = 0; r < m->p.win.copy.ntypes; r++)
-        if (r != type && x->ns[r] < other)
-            other = x->ns[r];
-    return other < INFINITY ? other - x->ns[type] : x->ns[type];
+        if (r != type && x->ns[r] + x->energy[r] < other)
+            other = x->ns[r] + x->energy[r];
+    return other < INFINITY ? other - here : here;
 }
 
 static void multi_refresh(struct multi *m)
@@ -100,8 +101,8 @@ static struct heddle_sched_task *multi_pick(struct heddle_sched_pool *p,
     const struct heddle_win_rec *first = NULL;
     double backlog[HEDDLE_SCHED_POOL_TYPES];
     unsigned best = 0;
+    int from = -1;
 
-    (void)now;
     if (m->age++ % MULTI_EVERY == 0 || m->version != p->win.version) {
         m->version = p->win.version;
         multi_refresh(m);
@@ -111,24 +112,29 @@ static struct heddle_sched_task *multi_pick(struct heddle_sched_pool *p,
         const struct heddle_sched_pool_bucket *b = p->bucket[i];
         const struct heddle_sched_pool_times *x = &m->times[i];
         const struct heddle_win_rec *r;
+        int bin;
 
         if (b->count == 0 || (b->mask >> cls & 1) == 0 ||
             !(x->ns[type] < INFINITY))
             continue;
-        if (x->fast != type && !(backlog[x->fast] > x->ns[type]))
+        bin = heddle_sched_pool_own(p, b, x, type, now);
+        if (bin < 0 && x->fast != type &&
+            backlog[x->fast] > heddle_sched_pool_slow_ns(x, type))
+            bin = heddle_sched_pool_first(p, b);
+        if (bin < 0)
             continue;
-        r = heddle_win_rec(&p->win, b->bin[heddle_sched_pool_first(p, b)].root);
+        r = heddle_win_rec(&p->win, b->bin[bin].root);
         if (first == NULL || m->gain[i][type] > m->gain[best][type] ||
             (m->gain[i][type] == m->gain[best][type] &&
              r->rank > first->rank)) {
             first = r;
             best = i;
+            from = bin;
         }
     }
     if (first == NULL)
         return NULL;
-    return heddle_sched_pool_take_near(
-        p, p->bucket[best], heddle_sched_pool_first(p, p->bucket[best]), cls);
+    return heddle_sched_pool_take_near(p, p->bucket[best], from, cls);
 }
 
 static struct heddle_sched_task *multi_pop(void *self, unsigned worker)

@@ -342,6 +342,8 @@ struct off_options {
     unsigned
         hides; /* every so many-th predecessor is told as unknown; 0: none */
     unsigned returns; /* every so many-th task comes back once; 0: none */
+    struct heddle_sched_energy *energy; /* NULL: only time counts */
+    double watts[OFF_KERNELS][2];       /* cpu, gpu */
 };
 
 struct off_event {
@@ -380,6 +382,7 @@ struct off_run {
     struct heddle_sched_task hidden; /* a predecessor nobody was told of */
     struct heddle_rng rng;
     unsigned nrun[OFF_KERNELS][2];
+    double joules; /* above idle */
 };
 
 static inline struct off_task *off_of(const struct heddle_sched_task *t)
@@ -406,6 +409,14 @@ static inline double off_cost(void *view, const struct heddle_sched_task *t,
     if (confidence_out != NULL)
         *confidence_out = sure;
     return ns;
+}
+
+static inline double off_joules(void *view, const struct heddle_sched_task *t,
+                                unsigned cls, double ns)
+{
+    const struct off_run *x = view;
+
+    return x->o.watts[off_of(t)->kernel][x->cls[cls].type] * 1e-9 * ns;
 }
 
 /* The cheapest way of a tile to a memory: when it would be there. */
@@ -505,6 +516,7 @@ static inline uint64_t off_now(void *view)
 
 static const struct heddle_sched_view off_view = {
     .cost = off_cost,
+    .joules = off_joules,
     .fetch = off_fetch,
     .bytes = off_bytes,
     .sort = off_sort,
@@ -689,6 +701,7 @@ static inline void off_end(struct off_run *x, struct off_task *k)
     w->runs = false;
     k->has_ended = true;
     x->nrun[k->kernel][type]++;
+    x->joules += x->o.watts[k->kernel][type] * 1e-9 * ns;
     x->nended++;
     x->makespan = x->now;
     if (x->n[k->kernel][type]++ == 0 && x->o.wrong > 0)
@@ -762,7 +775,8 @@ static inline void off_setup(struct off_run *x, struct off_graph *g,
                                        .class_of = x->class_of,
                                        .view = &off_view,
                                        .view_self = x,
-                                       .plan = o->plan};
+                                       .plan = o->plan,
+                                       .energy = o->energy};
     for (unsigned c = 0; c <= m->ngpu; c++) {
         snprintf(x->cls_name[c], sizeof(x->cls_name[c]), "%s%u",
                  c == 0 ? "cpu" : "cuda", c == 0 ? 0 : c - 1);

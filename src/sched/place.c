@@ -9,6 +9,8 @@
 /* ns: a worker that is free so soon may have its next task at once. */
 #define PLACE_SOON 3e5
 
+#define PLACE_ABOUT 1.05 /* so much more is no difference */
+
 heddle_status heddle_place_init(struct heddle_place *p,
                                 const struct heddle_sched_env *env)
 {
@@ -196,6 +198,30 @@ static unsigned place_any(const struct heddle_place *p,
     return best == UINT32_MAX ? 0 : best;
 }
 
+/* When energy counts: of those that cost about the least, where it ends first. */
+static unsigned place_choose_cheap(const struct heddle_place *p,
+                                   const struct heddle_win_ask *q,
+                                   const struct heddle_win_rec *r)
+{
+    double end[HEDDLE_WIN_CLASSES], cost[HEDDLE_WIN_CLASSES];
+    double least = INFINITY, first = INFINITY;
+    unsigned best = UINT32_MAX;
+
+    for (unsigned c = 0; c < p->win.copy.ncls; c++) {
+        end[c] = place_end(p, q, r, c) + q->fetch[c];
+        cost[c] = end[c] < INFINITY
+                      ? heddle_win_price(&p->win, q->s, r, c, end[c])
+                      : INFINITY;
+        least = cost[c] < least ? cost[c] : least;
+    }
+    for (unsigned c = 0; c < p->win.copy.ncls; c++)
+        if (cost[c] <= least * PLACE_ABOUT && end[c] < first) {
+            first = end[c];
+            best = c;
+        }
+    return best;
+}
+
 static unsigned place_choose(const struct heddle_place *p,
                              const struct heddle_win_ask *q,
                              const struct heddle_win_rec *r)
@@ -206,6 +232,11 @@ static unsigned place_choose(const struct heddle_place *p,
 
     if (only >= 0)
         return (unsigned)only;
+    if (HEDDLE_UNLIKELY(p->win.joule_ns > 0) && q->s != NULL &&
+        (r == NULL || r->plan < 0)) {
+        best = place_choose_cheap(p, q, r);
+        return best != UINT32_MAX ? best : place_any(p, q);
+    }
     for (unsigned c = 0; c < p->win.copy.ncls; c++) {
         const double end = place_end(p, q, r, c) + q->fetch[c];
 
@@ -258,6 +289,7 @@ void heddle_place_push(struct heddle_place *p, struct heddle_sched_task *t)
     heddle_win_ask(&p->win, t, true, &q);
     heddle_spin_lock(&p->win.lock);
     place_rank(p);
+    heddle_win_tune(&p->win, q.now);
     place_one(p, t, &q);
     heddle_spin_unlock(&p->win.lock);
 }
@@ -334,6 +366,20 @@ static double place_gain(const struct heddle_place *p,
     return heddle_win_begin(&p->win, from, now, before) + r->est - now - ns;
 }
 
+/* When energy counts: does the gain cost too much? */
+static HEDDLE_NOINLINE bool place_is_dear(const struct heddle_place *p,
+                                          const struct heddle_sched_task *t,
+                                          unsigned from, unsigned to,
+                                          double gain, double now)
+{
+    const struct heddle_win_rec *r = heddle_win_rec(&p->win, t);
+    const double end = now + heddle_win_sort_ns(&p->win, r->sort, to);
+
+    return heddle_win_price(&p->win, r->sort, r, to, end) >
+           PLACE_ABOUT *
+               heddle_win_price(&p->win, r->sort, r, from, end + gain);
+}
+
 /* The task at the head of another class that would gain most here. */
 static struct heddle_sched_task *place_steal(struct heddle_place *p,
                                              unsigned cls, double now)
@@ -349,7 +395,8 @@ static struct heddle_sched_task *place_steal(struct heddle_place *p,
         if (t == NULL)
             continue;
         gain = place_gain(p, t, c, cls, 0, now);
-        if (gain > most) {
+        if (gain > most && (HEDDLE_LIKELY(!(p->win.joule_ns > 0)) ||
+                            !place_is_dear(p, t, c, cls, gain, now))) {
             most = gain;
             from = c;
         }

@@ -12,6 +12,8 @@
  *           knows: who is free takes them, few at a time, until they are measured.
  * Estimate  a task waits for the work of its class that comes before it: the work
  *           is kept in 64 bins by rank. Then end = max(begin, data there) + cost.
+ * Energy    where it counts, first those classes that cost about the least
+ *           (heddle_win_price), then the first end.
  * Plan      a record with plan >= 0 is placed on classes of that type only, as
  *           long as one of them can run it.
  *

@@ -65,6 +65,11 @@ static heddle_status plan_init(void *self, const struct heddle_sched_env *env)
     struct plan *p = self;
 
     p->plan.alloc = env->alloc;
+    if (env->energy != NULL) {
+        p->plan.slack = env->energy->slack;
+        p->plan.idle_watts = env->energy->idle_watts;
+        p->plan.joule_ns = heddle_load_rlx(&env->energy->ns_per_joule);
+    }
     return heddle_place_init(&p->place, env);
 }
 
@@ -163,19 +168,22 @@ static void plan_push(void *self, struct heddle_sched_task *t, int worker)
 
 /* Times per type; an unknown one is not planned with, unless all are. */
 static void plan_costs(const struct plan *p, const struct heddle_win_sort *s,
-                       double *ns)
+                       double *ns, double *joules)
 {
     const struct heddle_win *w = &p->place.win;
     bool any = false;
 
-    for (unsigned r = 0; r < HEDDLE_WINDOW_PLAN_TYPES; r++)
+    for (unsigned r = 0; r < HEDDLE_WINDOW_PLAN_TYPES; r++) {
         ns[r] = INFINITY;
+        joules[r] = 0;
+    }
     for (unsigned c = 0; c < w->copy.ncls; c++) {
         const double x = heddle_win_sort_ns(w, s, c);
-        double *to = &ns[w->copy.cls[c].type];
+        const unsigned r = w->copy.cls[c].type;
 
-        if (x < *to) {
-            *to = x;
+        if (x < ns[r]) {
+            ns[r] = x;
+            joules[r] = (double)s->c[c].joules;
             any = true;
         }
     }
@@ -190,11 +198,12 @@ static unsigned plan_sort(struct plan *p, struct heddle_win_sort *s)
 {
     struct heddle_window_plan *q = &p->plan;
     double ns[HEDDLE_WINDOW_PLAN_TYPES], least = INFINITY;
+    double joules[HEDDLE_WINDOW_PLAN_TYPES];
     unsigned k = q->nsorts, best = 0;
 
     if (s->epoch == p->epoch)
         return s->index;
-    plan_costs(p, s, ns);
+    plan_costs(p, s, ns, joules);
     for (unsigned i = 0; k == HEDDLE_WINDOW_PLAN_SORTS && i < q->nsorts; i++) {
         double d = 0;
 
@@ -208,6 +217,7 @@ static unsigned plan_sort(struct plan *p, struct heddle_win_sort *s)
     }
     if (k < HEDDLE_WINDOW_PLAN_SORTS) {
         memcpy(q->ns[k], ns, sizeof(ns));
+        memcpy(q->joules[k], joules, sizeof(joules));
         p->like[k] = s;
         q->nsorts++;
         best = k;
@@ -306,13 +316,14 @@ static bool plan_is_wide(const struct plan *p)
 {
     const struct heddle_win *w = &p->place.win;
     double area[HEDDLE_WINDOW_PLAN_TYPES] = {0}, ns[HEDDLE_WINDOW_PLAN_TYPES];
+    double joules[HEDDLE_WINDOW_PLAN_TYPES];
     unsigned nworkers[HEDDLE_WINDOW_PLAN_TYPES];
 
     plan_workers(p, nworkers);
     for (const struct heddle_win_sort *s = w->sorts; s != NULL; s = s->next) {
         if (s->nlive == 0)
             continue;
-        plan_costs(p, s, ns);
+        plan_costs(p, s, ns, joules);
         for (unsigned r = 0; r < w->copy.ntypes; r++)
             if (ns[r] < INFINITY)
                 area[r] += ns[r] * s->nlive;
@@ -433,6 +444,8 @@ static void plan_maybe(struct plan *p, double now, bool may_plan)
         return;
     trials = p->credit / w->nlive;
     most = w->nlive > PLAN_LARGE ? PLAN_TRIALS / 4 : PLAN_TRIALS;
+    if (w->copy.energy != NULL)
+        most = 2 * PLAN_TRIALS; /* half of them look at energy */
     if (trials >= 3 && (!w->has_choice || plan_knows(p)))
         plan_now(p, now, (unsigned)(trials < most ? trials : most), may_plan);
 }
@@ -476,10 +489,10 @@ static struct heddle_sched_task *plan_pop(void *self, unsigned worker)
 /* Have costs become known, or changed by more than a quarter? */
 static bool plan_is_off(const struct plan *p)
 {
-    double ns[HEDDLE_WINDOW_PLAN_TYPES];
+    double ns[HEDDLE_WINDOW_PLAN_TYPES], joules[HEDDLE_WINDOW_PLAN_TYPES];
 
     for (unsigned k = 0; k < p->plan.nsorts; k++) {
-        plan_costs(p, p->like[k], ns);
+        plan_costs(p, p->like[k], ns, joules);
         for (unsigned r = 0; r < p->plan.ntypes; r++) {
             const double old = p->plan.ns[k][r];
 

@@ -11,6 +11,9 @@
  *         Those tasks of a sort that have the most slack are the ones sent there.
  *         How many of them is searched: each trial is a list schedule of the
  *         whole window by rank, and the shortest wins.
+ * Energy  with joule_ns > 0 the least length + joule_ns * joules wins. With
+ *         slack > 0 the shortest is found first, with half of the trials; then the
+ *         least energy among those that are longer by no more than that share.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,6 +39,8 @@ struct heddle_window_plan {
     unsigned nsorts;
     double ns[HEDDLE_WINDOW_PLAN_SORTS]
              [HEDDLE_WINDOW_PLAN_TYPES]; /* INFINITY: cannot */
+    double joules[HEDDLE_WINDOW_PLAN_SORTS][HEDDLE_WINDOW_PLAN_TYPES];
+    double joule_ns, slack, idle_watts; /* 0: only the length counts */
     uint32_t ntasks;
     uint8_t *sort;      /* [ntasks] < nsorts */
     int8_t *fixed;      /* [ntasks] type; -1: free to choose */
@@ -47,9 +52,13 @@ struct heddle_window_plan {
     uint8_t *type; /* [ntasks] */
     double *rank;  /* [ntasks] */
     double length; /* ns of the plan */
+    double energy; /* joules above idle, when they count */
     unsigned ntrials;
 
     /* scratch */
+    double score;             /* what is to be small */
+    double limit;             /* ns: no plan may be longer */
+    double per_ns, per_joule; /* of the score */
     uint8_t *trial;
     uint32_t *succ_end, *succ, *wait, *order, *heap, *run;
     double *key, *head, *until;

@@ -445,19 +445,39 @@ static double plan_simulate(struct heddle_window_plan *p, double limit)
 
 /* --- search ----------------------------------------------------------------*/
 
+/* Joules of `trial`; what runs already is not counted. */
+static double plan_joules(const struct heddle_window_plan *p)
+{
+    double sum = 0;
+
+    for (uint32_t t = 0; t < p->ntasks; t++)
+        if (p->left[t] < 0)
+            sum += p->joules[p->sort[t]][p->trial[t]];
+    return sum;
+}
+
 /* Tries shares; true: they are the best so far and are kept. A gain too small to
  * survive the run is none: what came first sends less away. */
 static bool plan_try(struct heddle_window_plan *p,
                      double share[][HEDDLE_WINDOW_PLAN_TYPES])
 {
-    double length;
+    double length, limit = p->score * PLAN_GAIN, energy = 0;
 
-    p->ntrials++;
     plan_allocate(p, share);
-    length = plan_simulate(p, p->length * PLAN_GAIN);
-    if (!(length < p->length * PLAN_GAIN))
+    if (p->per_joule > 0) {
+        energy = plan_joules(p);
+        limit -= p->per_joule * energy;
+        if (!(limit > 0))
+            return false; /* whatever its length */
+        limit = fmin(limit / p->per_ns, p->limit);
+    }
+    p->ntrials++;
+    length = plan_simulate(p, limit);
+    if (!(length < limit))
         return false;
     p->length = length;
+    p->energy = energy;
+    p->score = p->per_ns * length + p->per_joule * energy;
     memcpy(p->type, p->trial, p->ntasks * sizeof(*p->type));
     memcpy(p->rank, p->key, p->ntasks * sizeof(*p->rank));
     if (share != p->share)
@@ -579,14 +599,64 @@ static void plan_refine(struct heddle_window_plan *p, unsigned trials)
     }
 }
 
+/* --- energy ----------------------------------------------------------------*/
+
+/* From the shares so far towards everything where it takes the least energy. */
+static void plan_spare(struct heddle_window_plan *p, unsigned trials)
+{
+    static const double part[] = {1, 0.5, 0.25, 0.1};
+    double from[HEDDLE_WINDOW_PLAN_SORTS][HEDDLE_WINDOW_PLAN_TYPES];
+    double share[HEDDLE_WINDOW_PLAN_SORTS][HEDDLE_WINDOW_PLAN_TYPES];
+
+    memcpy(from, p->share, sizeof(from));
+    for (unsigned i = 0; i < 4 && p->ntrials < trials; i++) {
+        for (unsigned k = 0; k < p->nsorts; k++) {
+            unsigned best = p->fast[k];
+
+            for (unsigned r = 0; r < p->ntypes; r++)
+                if (p->ns[k][r] < INFINITY && p->nworkers[r] > 0 &&
+                    p->joules[k][r] < p->joules[k][best])
+                    best = r;
+            for (unsigned r = 0; r < p->ntypes; r++)
+                share[k][r] = from[k][r] + part[i] * ((r == best) - from[k][r]);
+        }
+        if (plan_try(p, share))
+            return; /* what follows goes on from there */
+    }
+}
+
+/* The shortest is known: now the least energy that is not much longer. */
+static void plan_stretch(struct heddle_window_plan *p)
+{
+    memcpy(p->trial, p->type, p->ntasks * sizeof(*p->trial));
+    p->limit = p->length * (1 + p->slack);
+    p->per_ns = p->idle_watts > 0 ? p->idle_watts * 1e-9 : 1e-12;
+    p->per_joule = 1;
+    p->energy = plan_joules(p);
+    p->score = p->per_ns * p->length + p->energy;
+}
+
+/* `what` of all trials is for what is shortest. */
+static unsigned plan_weigh(struct heddle_window_plan *p, unsigned trials)
+{
+    p->limit = INFINITY;
+    p->per_ns = 1;
+    p->per_joule = p->slack > 0 ? 0 : p->joule_ns;
+    p->score = p->length = INFINITY;
+    p->energy = 0;
+    p->ntrials = 0;
+    if (p->slack > 0 || p->joule_ns > 0)
+        return trials > 1 ? trials / 2 : 1;
+    return trials;
+}
+
 bool heddle_window_plan_make(struct heddle_window_plan *p, unsigned trials)
 {
     static const double with[] = {0, 0.9, 0.7, 0.45}, without[] = {0.9, 0.5};
-    unsigned critical;
+    unsigned critical, first;
 
     trials = trials > 0 ? trials : 1;
-    p->length = INFINITY;
-    p->ntrials = 0;
+    first = plan_weigh(p, trials);
     plan_fastest(p);
     for (unsigned k = 0; k < p->nsorts; k++)
         if (!(p->ns[k][p->fast[k]] < INFINITY))
@@ -594,9 +664,16 @@ bool heddle_window_plan_make(struct heddle_window_plan *p, unsigned trials)
     plan_successors(p);
     plan_slack(p);
     critical = plan_critical(p);
-    plan_scale(p, critical, with, 4, trials);
-    plan_scale(p, p->nsorts, without, 2, trials);
-    plan_keep(p, trials);
+    plan_scale(p, critical, with, 4, first);
+    plan_scale(p, p->nsorts, without, 2, first);
+    plan_keep(p, first);
+    if (first < trials && p->length < INFINITY) {
+        if (p->slack > 0) {
+            plan_refine(p, first);
+            plan_stretch(p);
+        }
+        plan_spare(p, trials);
+    }
     plan_refine(p, trials);
     return p->length < INFINITY;
 }

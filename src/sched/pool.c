@@ -15,6 +15,8 @@
 #include "base/alloc.h"
 #include "sched/cost.h"
 
+#define POOL_MARGIN 1.3 /* the real way behind a task is longer than its rank */
+
 heddle_status heddle_sched_pool_init(struct heddle_sched_pool *p,
                                      const struct heddle_sched_env *env)
 {
@@ -233,22 +235,55 @@ void heddle_sched_pool_times(const struct heddle_sched_pool *p,
 {
     const struct heddle_win *w = &p->win;
 
-    for (unsigned r = 0; r < w->copy.ntypes; r++)
+    for (unsigned r = 0; r < w->copy.ntypes; r++) {
         out->ns[r] = INFINITY;
+        out->energy[r] = 0;
+    }
     for (unsigned c = 0; c < w->copy.ncls; c++) {
         const struct heddle_win_cost *x = &b->like->c[c];
-        double *ns = &out->ns[w->copy.cls[c].type];
+        const unsigned r = w->copy.cls[c].type;
+        double *ns = &out->ns[r];
 
         if ((b->mask >> c & 1) != 0 && x->ns < *ns &&
             (b->like->is_known || x->sure >= 0.5f ||
-             x->nrun >= HEDDLE_WIN_MEASURES))
+             x->nrun >= HEDDLE_WIN_MEASURES)) {
             *ns = x->ns;
+            out->energy[r] = heddle_win_energy_ns(w, b->like, c);
+        }
     }
     out->fast = 0;
     for (unsigned r = 1; r < w->copy.ntypes; r++)
-        if (out->ns[r] < out->ns[out->fast])
+        if (out->ns[r] + out->energy[r] <
+            out->ns[out->fast] + out->energy[out->fast])
             out->fast = r;
+    out->quick = 0;
+    for (unsigned r = 1; r < w->copy.ntypes; r++)
+        if (out->ns[r] < out->ns[out->quick])
+            out->quick = r;
     out->is_known = out->ns[out->fast] < INFINITY;
+}
+
+int heddle_sched_pool_own(const struct heddle_sched_pool *p,
+                          const struct heddle_sched_pool_bucket *b,
+                          const struct heddle_sched_pool_times *x,
+                          unsigned type, double now)
+{
+    const int first = heddle_sched_pool_first(p, b);
+    double limit;
+
+    if (x->fast == x->quick || first < 0)
+        return x->fast == type ? first : -1;
+    if (type != x->fast && type != x->quick)
+        return -1;
+    limit = p->win.finish - now - x->ns[x->fast] + b->like->weight;
+    if (!(p->win.copy.energy->slack >
+          0)) /* what is saved pays for being late */
+        limit += x->energy[x->quick] - x->energy[x->fast];
+    limit /= POOL_MARGIN;
+    if (type == x->fast)
+        return heddle_sched_pool_below(p, b, limit);
+    return heddle_win_rec(&p->win, b->bin[first].root)->rank > limit ? first
+                                                                     : -1;
 }
 
 void heddle_sched_pool_backlog(const struct heddle_sched_pool *p,
@@ -337,6 +372,7 @@ void heddle_sched_pool_push(struct heddle_sched_pool *p,
     heddle_win_ask(&p->win, t, false, &q);
     heddle_spin_lock(&p->win.lock);
     heddle_win_rank(&p->win);
+    heddle_win_tune(&p->win, q.now);
     r = heddle_win_rec(&p->win, t);
     to = heddle_win_explore(&p->win, &q, r);
     if (to >= 0)
@@ -381,13 +417,15 @@ static struct heddle_sched_task *pool_try(struct heddle_sched_pool *p,
 }
 
 /* Nobody works, and the policy would rather wait for another worker: but for
- * what? Whoever asks gets what he can run. */
+ * what? When every worker has had the time to ask, whoever asks gets what he can
+ * run. */
 static struct heddle_sched_task *pool_rescue(struct heddle_sched_pool *p,
                                              unsigned cls)
 {
     const struct heddle_sched_view *v = p->win.copy.view;
 
-    if (v->is_idle == NULL || !v->is_idle(p->win.copy.view_self))
+    if (++p->nrefused <= p->win.copy.nworkers || v->is_idle == NULL ||
+        !v->is_idle(p->win.copy.view_self))
         return NULL;
     for (unsigned i = 0; i < p->nbuckets; i++) {
         struct heddle_sched_pool_bucket *b = p->bucket[i];
@@ -430,6 +468,7 @@ struct heddle_sched_task *heddle_sched_pool_pop(struct heddle_sched_pool *p,
     if (t == NULL)
         t = pool_rescue(p, cls);
     if (t != NULL) {
+        p->nrefused = 0;
         r = heddle_win_rec(&p->win, t);
         heddle_win_popped(&p->win, r, worker, now,
                           r != NULL ? heddle_win_sort_ns(&p->win, r->sort, cls)

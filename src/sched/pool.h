@@ -43,15 +43,18 @@ struct heddle_sched_pool {
     struct heddle_heap *forced; /* per class */
     struct heddle_heap plain;
     uint32_t pushes;
-    size_t count;                             /* in buckets */
+    uint32_t nrefused; /* pops in a row that found nothing */
+    size_t count;      /* in buckets */
     double nworkers[HEDDLE_SCHED_POOL_TYPES]; /* of classes that are not lost */
 };
 
 /* What a policy knows of a bucket when it decides. */
 struct heddle_sched_pool_times {
     double ns[HEDDLE_SCHED_POOL_TYPES];
-    unsigned fast; /* the type with the least */
-    bool is_known; /* on some type */
+    double energy[HEDDLE_SCHED_POOL_TYPES]; /* in ns; 0: only time counts */
+    unsigned fast;  /* the type with the least of both together */
+    unsigned quick; /* the type with the least ns */
+    bool is_known;  /* on some type */
 };
 
 heddle_status heddle_sched_pool_init(struct heddle_sched_pool *p,
@@ -104,6 +107,24 @@ heddle_sched_pool_take_near(struct heddle_sched_pool *p,
 void heddle_sched_pool_times(const struct heddle_sched_pool *p,
                              const struct heddle_sched_pool_bucket *b,
                              struct heddle_sched_pool_times *out);
+
+/* The bin that a worker of the type may take from, whatever else there is; -1: none.
+ * The fast type may take the first. Where energy counts and another type is quicker,
+ * it may take what has time, and the quicker one what has not: there is always one
+ * of them that may. */
+int heddle_sched_pool_own(const struct heddle_sched_pool *p,
+                          const struct heddle_sched_pool_bucket *b,
+                          const struct heddle_sched_pool_times *x,
+                          unsigned type, double now);
+
+/* ns that a task of the bucket costs on a type which is not the fast one, when the
+ * energy it takes more there, or less, is counted. */
+static inline double
+heddle_sched_pool_slow_ns(const struct heddle_sched_pool_times *x,
+                          unsigned type)
+{
+    return x->ns[type] + (x->energy[type] - x->energy[x->fast]);
+}
 
 /* Per type, ns until its workers are through with what waits for them: the tasks of
  * all buckets that are fastest there. `times` is what was made for each bucket. */

@@ -65,6 +65,11 @@ struct heddle_sched_view {
      * *confidence_out (may be NULL): how sure. */
     double (*cost)(void *view, const struct heddle_sched_task *t, unsigned cls,
                    double *confidence_out);
+    /* Joules above idle of the task on a worker of the class, where it would take
+     * ns. NAN: not known. Asked only when there is an objective: see `energy` of
+     * the environment. May be NULL: not known. */
+    double (*joules)(void *view, const struct heddle_sched_task *t,
+                     unsigned cls, double ns);
     /* ns until what the task reads would be in the memory of the class. */
     double (*fetch)(void *view, const struct heddle_sched_task *t,
                     unsigned cls);
@@ -87,6 +92,20 @@ struct heddle_sched_view {
     bool (*is_idle)(void *view);
 };
 
+/*
+ * That energy counts as well. A joule is worth ns_per_joule of time: a policy that
+ * would choose by time chooses by time + ns_per_joule * joules instead
+ * (docs/design/energy-online.md).
+ */
+struct heddle_sched_energy {
+    /* > 0: the policy finds ns_per_joule by itself, so that what it expects the
+     * run to take grows by this share at most. Else it is given. */
+    double slack;
+    double idle_watts; /* drawn as long as the run lasts */
+    /* A policy may change it at any time, for whoever chooses variants. */
+    _Atomic double ns_per_joule;
+};
+
 /* Read-only facts about the machine, valid until fini() returns. */
 struct heddle_sched_env {
     const struct heddle_allocator *alloc;
@@ -103,6 +122,7 @@ struct heddle_sched_env {
     const struct heddle_sched_view *view;
     void *view_self;  /* the first argument of its functions */
     const char *plan; /* replay: a placement file; or NULL */
+    struct heddle_sched_energy *energy; /* NULL: time is all that counts */
 };
 
 /* A task of which a worker has got or ended; see noted(). */

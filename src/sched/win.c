@@ -33,6 +33,8 @@ heddle_status heddle_win_init(struct heddle_win *w,
     if (env->ncls > HEDDLE_WIN_CLASSES)
         return HEDDLE_ENOSYS;
     w->env = &w->copy;
+    if (env->energy != NULL)
+        w->joule_ns = heddle_load_rlx(&env->energy->ns_per_joule);
     w->worker = heddle_zalloc(env->alloc, env->nworkers, sizeof(*w->worker));
     return w->worker == NULL ? HEDDLE_ENOMEM : HEDDLE_OK;
 }

@@ -31,6 +31,7 @@ enum {
     HEDDLE_WIN_LEAF = 1024,  /* sorts in a leaf of their table, and leaves */
     HEDDLE_WIN_MEASURES = 3, /* runs that make a cost trustworthy */
     HEDDLE_WIN_ANYONE = -2,
+    HEDDLE_WIN_PRICES = 16, /* types with prices; with more, only time counts */
 };
 
 /* A sort on a class. */
@@ -39,6 +40,7 @@ struct heddle_win_cost {
     float sure;    /* the view's confidence */
     uint32_t nrun; /* ended there */
     uint32_t nout; /* given there and not ended */
+    float joules;  /* above idle; 0 unless there is an objective */
 };
 
 struct heddle_win_sort {
@@ -132,6 +134,14 @@ struct heddle_win {
     bool has_choice;  /* some sort could run on more than one type */
     uint64_t lost;    /* bit: class */
     uint32_t version; /* of the costs: changes with them */
+
+    double joule_ns; /* what a joule is worth; 0: only time counts */
+    /* When it does not, from heddle_win_tune(): ns of the whole that a ns of a worker
+     * of each type costs, and about when the last task should end. */
+    double price[HEDDLE_WIN_PRICES];
+    double finish;
+    uint32_t tunings;
+    uint64_t tuned; /* `seq` at the last one */
 
     struct heddle_win_worker *worker;
     uint64_t turn;            /* for what goes round */
@@ -230,6 +240,32 @@ static inline double heddle_win_sort_ns(const struct heddle_win *w,
 {
     return (w->lost >> cls & 1) != 0 ? __builtin_inf() : s->c[cls].ns;
 }
+
+/* With the lock: what the energy of a task of the sort is worth on the class, in
+ * ns; 0 when only time counts. Energies are finite. */
+static inline double heddle_win_energy_ns(const struct heddle_win *w,
+                                          const struct heddle_win_sort *s,
+                                          unsigned cls)
+{
+    return w->joule_ns * (double)s->c[cls].joules;
+}
+
+/* With the lock, before something is chosen: now and then, prices are made anew,
+ * and what a joule is worth, if the policy has to find it. */
+void heddle_win_tune_now(struct heddle_win *w, double now);
+static inline void heddle_win_tune(struct heddle_win *w, double now)
+{
+    if (HEDDLE_UNLIKELY(w->copy.energy != NULL))
+        heddle_win_tune_now(w, now);
+}
+
+/* With the lock, when energy counts: what a task costs on a class where it would end
+ * at `end`, in ns of the whole run: the time of the worker, its energy, and how much
+ * later the last task would end. */
+double heddle_win_price(const struct heddle_win *w,
+                        const struct heddle_win_sort *s,
+                        const struct heddle_win_rec *r, unsigned cls,
+                        double end);
 
 /* With the lock: a class that should measure this task; -1: none, decide by cost;
  * HEDDLE_WIN_ANYONE: no cost is known, let those take it who are free. */

@@ -425,6 +425,7 @@ static void read_stats(heddle_ctx *ctx, const struct sim_opts *o,
     struct heddle_class_info c = {.size = sizeof(c)};
     struct heddle_memory_info m = {.size = sizeof(m)};
     struct heddle_machine_class mc = {.size = sizeof(mc)};
+    struct heddle_energy_use use = {.size = sizeof(use)};
     heddle_machine *machine = NULL;
 
     if (heddle_ctx_get_stats(ctx, &s) == HEDDLE_OK) {
@@ -432,6 +433,11 @@ static void read_stats(heddle_ctx *ctx, const struct sim_opts *o,
         r->makespan_ns = (double)s.virtual_ns;
         r->copied_bytes = s.copied_bytes;
         r->evictions = s.evictions;
+    }
+    for (unsigned i = 0; heddle_ctx_get_energy(ctx, i, &use) == HEDDLE_OK;
+         i++) {
+        r->active_joules += use.active_joules;
+        r->idle_joules += use.idle_joules;
     }
     for (unsigned i = 1; heddle_ctx_get_memory(ctx, i, &m) == HEDDLE_OK; i++)
         if (r->budget == 0 || m.budget < r->budget)
@@ -467,6 +473,10 @@ heddle_status sim_graph_run(const struct sim_graph *g, const struct sim_opts *o,
                                    .devices = o->devices,
                                    .faults = o->faults,
                                    .device_memory = o->device_memory,
+                                   .energy_model = o->energy_model,
+                                   .power_cap = o->power_cap,
+                                   .energy_weight = o->energy_weight,
+                                   .energy_slack = o->energy_slack,
                                    .log =
                                        o->log == NULL ? HEDDLE_OFF : HEDDLE_ON,
                                    .log_level = o->log == NULL ? 0 : 1,

@@ -70,6 +70,8 @@ struct sim_opts {
     const char *faults;
     const char *log; /* NULL: nothing is recorded */
     uint64_t device_memory;
+    const char *energy_model, *power_cap; /* as in heddle_ctx_opts, too */
+    double energy_weight, energy_slack;
 };
 
 struct sim_result {
@@ -78,6 +80,7 @@ struct sim_result {
     double real_ns; /* submission and wait */
     double submit_ns;
     uint64_t copied_bytes, evictions;
+    double active_joules, idle_joules; /* with an energy model */
     uint64_t budget; /* of the smallest device; 0: there is none */
     /* Classes that were used, by index in the machine. */
     uint64_t classes;
