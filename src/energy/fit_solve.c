@@ -55,10 +55,11 @@ struct solve {
     struct heddle_energy_gram *small; /* [nblocks], unknowns */
     struct heddle_energy_gram all;    /* their sum */
     double *prior;                    /* [n] */
-    double *ridge; /* [n] what lambda is multiplied by; 0: free */
-    double *floor; /* [n] the least weight of the prior */
-    double sigma;  /* standard deviation of a row */
-    double scale;  /* watts that a kernel may well have */
+    double *ridge;   /* [n] what lambda is multiplied by; 0: free */
+    double *floor;   /* [n] the least weight of the prior */
+    bool *is_pinned; /* [n] the prior stands for the data */
+    double sigma;    /* standard deviation of a row */
+    double scale;    /* watts that a kernel may well have */
     double *x, *work, *gl, *hl;
 };
 
@@ -384,7 +385,9 @@ static heddle_status prior_make(struct solve *f,
     f->prior = heddle_scratch_get(&f->tmp, f->n, sizeof(*f->prior));
     f->ridge = heddle_scratch_get(&f->tmp, f->n, sizeof(*f->ridge));
     f->floor = heddle_scratch_get(&f->tmp, f->n, sizeof(*f->floor));
-    if (f->prior == NULL || f->ridge == NULL || f->floor == NULL)
+    f->is_pinned = heddle_scratch_get(&f->tmp, f->n, sizeof(*f->is_pinned));
+    if (f->prior == NULL || f->ridge == NULL || f->floor == NULL ||
+        f->is_pinned == NULL)
         return HEDDLE_ENOMEM;
     for (size_t c = 1; c < s->ncols; c++) {
         if (f->to[c] == SIZE_MAX)
@@ -488,7 +491,7 @@ static double draw_prior(const struct solve *f, double lambda, size_t i,
     for (int k = 0; k < 12; k++) /* normal, nearly */
         sum += heddle_rng_double(rng);
     x = f->prior[i];
-    if (w >= PINNED * f->all.g[0])
+    if (f->is_pinned[i])
         x += sum * f->scale / 2; /* nothing is known but that */
     else if (w > 0)
         x += sum * f->sigma / sqrt(w);
@@ -549,6 +552,7 @@ static heddle_status pin_weak(struct solve *f)
             (!is_few &&
              squares[i] - sum[i] * sum[i] <= f->scale * f->scale / 2))
             continue;
+        f->is_pinned[i] = true;
         f->floor[i] = PINNED * f->all.g[0];
         f->out->has_data[c] = false;
     }
