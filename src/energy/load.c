@@ -269,6 +269,9 @@ bool heddle_energy_counts(const char *domain_device, const char *device)
         return true;
     while (n > 0 && device[n - 1] >= '0' && device[n - 1] <= '9')
         n--;
+    if (n == len && n > 0 && memcmp(domain_device, device, n) == 0)
+        return true;
+    n = strcspn(device, " ");
     return n == len && n > 0 && memcmp(domain_device, device, n) == 0;
 }
 
