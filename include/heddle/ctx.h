@@ -53,7 +53,11 @@ struct heddle_ctx_opts {
                                available now */
     enum heddle_switch log; /* the always-on recorder; default on */
     int log_level;          /* 0: default (tasks); 1..3: more, see heddle(7) */
-    const char *log_path;   /* keep everything and write it here; else the last
+    const char *energy;   /* energy counters in a log of level 1: "off", "auto"
+                               (default), or how often they are read, "20ms";
+                               with ",sys=DIR" behind it the kernel's files are
+                               there instead of in /sys */
+    const char *log_path; /* keep everything and write it here; else the last
                                tasks are kept (heddle_ctx_dump_log) */
     enum heddle_switch check;  /* access checker, slow; default off */
     enum heddle_switch models; /* time every kernel and keep the history;
@@ -99,10 +103,11 @@ heddle_ctx_create(const struct heddle_ctx_opts *opts, heddle_ctx **ctx_out);
 /*
  * Waits for every task, stops the workers, frees everything; what
  * heddle_handle_acquire() still holds is released first. NULL is fine. Must
- * not be called by a task, nor while another thread uses the context: then
- * HEDDLE_EDEADLK or HEDDLE_ESTATE is returned and nothing happens. Otherwise
- * returns what the last heddle_wait() would, or why the log could not be
- * written; the context is gone in every such case.
+ * not be called by a task, by the message callback of a thread of the context,
+ * nor while another thread uses the context: then HEDDLE_EDEADLK or
+ * HEDDLE_ESTATE is returned and nothing happens. Otherwise returns what the
+ * last heddle_wait() would, or why the log could not be written; the context is
+ * gone in every such case.
  */
 HEDDLE_API heddle_status heddle_ctx_destroy(heddle_ctx *ctx);
 

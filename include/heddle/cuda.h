@@ -56,6 +56,9 @@ HEDDLE_API void heddle_cuda_get_limits(struct heddle_exec *x,
                                        unsigned *nblocks_out,
                                        size_t *shared_bytes_out);
 
+/* Compute capability of the device, 90 for 9.0. 0: as above. */
+HEDDLE_API unsigned heddle_cuda_get_capability(struct heddle_exec *x);
+
 /* Libraries of CUDA that a task may call. */
 enum heddle_cuda_library {
     HEDDLE_CUDA_CUBLAS,   /* cublasHandle_t */
@@ -109,6 +112,8 @@ struct heddle_cuda_shape {
     unsigned grid[3], block[3];
     size_t shared_bytes;
     int is_cooperative; /* all blocks run at once and may wait for each other */
+    unsigned cluster; /* blocks of a cluster, as the kernel was compiled; 0: it
+                           has none */
 };
 
 /*

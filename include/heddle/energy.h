@@ -124,6 +124,11 @@ HEDDLE_API double heddle_energy_watts(const heddle_energy *e,
                                       const char *kernel, const char *variant,
                                       const char *device, uint64_t bytes);
 
+/* How well a row for `name` fits a device, as it says above: 4 equal, 3 without
+ * digits, 2 by the first word, 1 any, 0 not at all, or NULL. */
+HEDDLE_API unsigned heddle_energy_fit_device(const char *name,
+                                             const char *device);
+
 /* Idle watts of all domains together. */
 HEDDLE_API double heddle_energy_idle_watts(const heddle_energy *e);
 

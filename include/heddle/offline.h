@@ -36,7 +36,8 @@ struct heddle_offline_opts {
     uint64_t iterations; /* of the search in `best`; 0: no limit. With no limit
                             of time the result depends on seed and iterations
                             only, and more iterations are never worse */
-    double stop_at;      /* `best` ends with a schedule this short: a bound */
+    double stop_at;      /* `best` ends with a schedule this short, or this
+                            cheap: a bound */
 
     const double *release; /* [ntasks] no task starts before */
 
@@ -49,9 +50,20 @@ struct heddle_offline_opts {
     const double *latency;    /* [ntypes x ntypes] */
     const double *byte_time;  /* [ntypes x ntypes] */
 
-    /* Of the policy "fixed": where, and who first. */
+    /* Of the policy "fixed": where, and who first. `best` tries it too. */
     const uint32_t *type; /* [ntasks] */
     const double *order;  /* [ntasks] lesser first; NULL: longest way behind */
+
+    /* What `best` and `shares` look for: the least
+     *     sum of cost over the tasks + cost_rate * length
+     * or, with cost_product, the least such sum times the length. NULL: the
+     * least length. A schedule longer than `within` (0: none) is worse than any
+     * that is not; they may still return one, when they find no other. */
+    const double *cost; /* [rows x ntypes] as the times; finite, >= 0 where the
+                           time is finite */
+    double cost_rate;
+    double within;
+    uint32_t cost_product;
 
     char *error;        /* a sentence about a failure; may be NULL */
     size_t error_bytes; /* of `error` */
@@ -77,8 +89,9 @@ struct heddle_offline_result {
  * heddle_offline_finish().
  *
  * HEDDLE_EINVAL  a pointer is missing, a size is wrong, an index is out of
- *                range, a time is negative, not a number, or so large that sums
- *                overflow, a task can run nowhere, or there is no limit at all
+ *                range, a time or cost is negative, not a number, or so large
+ *                that sums overflow, a task can run nowhere, or there is no
+ *                limit at all
  * HEDDLE_ENOENT  no such policy
  * HEDDLE_ECYCLE  the edges form a cycle
  * HEDDLE_ENOMEM  no memory

@@ -109,8 +109,14 @@ enum heddle_log_event_kind {
     HEDDLE_LOG_EVICT = 19,
     HEDDLE_LOG_MEM_ALLOC = 24,
     HEDDLE_LOG_MEM_FREE = 25,
-    HEDDLE_LOG_POWER = 32,
+    HEDDLE_LOG_POWER = 32, /* b: domain, x: microjoules, c: flags below */
     HEDDLE_LOG_LOCK = 40,
+};
+
+/* heddle_log_event.c of POWER. */
+enum heddle_log_power_flag {
+    HEDDLE_LOG_POWER_GAP = 1, /* energy since the sample before is not known: it
+                                 is missing in this and all later ones */
 };
 
 /*

@@ -17,6 +17,7 @@ enum heddle_rank {
     HEDDLE_RANK_MEM = 35,     /* where copies of data are */
     HEDDLE_RANK_SCHED = 40,   /* everything inside a scheduling policy */
     HEDDLE_RANK_PERF = 50,    /* performance models */
+    HEDDLE_RANK_METER = 55,   /* energy counters */
     HEDDLE_RANK_TRACE = 60,   /* event log: a lane */
     HEDDLE_RANK_LOGFILE = 65, /* event log: its file */
     HEDDLE_RANK_LEAF = 90,    /* nothing is taken under these */

@@ -130,7 +130,8 @@ static heddle_status ctx_start_trace(heddle_ctx *ctx,
         .clock = &ctx->clock,
         .level = o->log == HEDDLE_OFF ? HEDDLE_LOG_OFF : o->log_level,
         .nlanes = ctx->nworkers + 4 +
-                  (ctx->dev != NULL ? heddle_dev_log_lanes(ctx->dev) : 0),
+                  (ctx->dev != NULL ? heddle_dev_log_lanes(ctx->dev) : 0) +
+                  heddle_sampler_lanes(ctx),
         .path = o->log_path,
         .why = why,
         .why_bytes = sizeof(why),
@@ -313,7 +314,9 @@ static heddle_status ctx_start(heddle_ctx *ctx, const struct heddle_ctx_opts *o,
     const unsigned n = ctx->nworkers;
 
     HEDDLE_TRY(heddle_topo_bind_order(ctx->topo, n, cpu));
+    HEDDLE_TRY(heddle_sampler_open(ctx, o));
     HEDDLE_TRY(ctx_start_trace(ctx, o));
+    heddle_sampler_begin(ctx, o);
     HEDDLE_TRY(ctx_start_models(ctx, o));
     HEDDLE_TRY(ctx_start_order(ctx, cpu));
     HEDDLE_TRY(heddle_pool_init(&ctx->pool, &ctx->alloc));
@@ -332,7 +335,9 @@ static heddle_status ctx_start(heddle_ctx *ctx, const struct heddle_ctx_opts *o,
     HEDDLE_TRY(ctx_start_sched(ctx, o));
     if (ctx->dev != NULL)
         HEDDLE_TRY(heddle_dev_start_thread(ctx));
-    return ctx_start_threads(ctx, o);
+    HEDDLE_TRY(ctx_start_threads(ctx, o));
+    heddle_sampler_start(ctx);
+    return HEDDLE_OK;
 }
 
 static void ctx_configure(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
@@ -373,7 +378,8 @@ static heddle_status ctx_check_opts(const struct heddle_ctx_opts *o,
 {
     const enum heddle_switch sw[] = {o->bind, o->helps, o->log, o->check,
                                      o->models};
-    char why[128] = "";
+    struct energy_choice energy;
+    char why[160] = "";
 
     if (o->nworkers > MAX_WORKERS)
         snprintf(why, sizeof(why), "%s asks for %u workers, the most is %d",
@@ -383,6 +389,11 @@ static heddle_status ctx_check_opts(const struct heddle_ctx_opts *o,
                  from, o->log_level, HEDDLE_LOG_EXPERT);
     if ((o->allocator.alloc == NULL) != (o->allocator.free == NULL))
         snprintf(why, sizeof(why), "%s has half an allocator", from);
+    if (!heddle_energy_parse(o->energy, &energy))
+        snprintf(why, sizeof(why),
+                 "%s has the energy option '%.40s': it is off, auto or a "
+                 "period such as 20ms",
+                 from, o->energy);
     for (size_t i = 0; i < sizeof(sw) / sizeof(sw[0]); i++)
         if ((unsigned)sw[i] > HEDDLE_ON)
             snprintf(why, sizeof(why), "%s has a switch that is %d", from,
@@ -546,6 +557,7 @@ static void ctx_free(heddle_ctx *ctx)
 
     if (ctx->worker != NULL)
         ctx_stop(ctx);
+    heddle_sampler_close(ctx);
     ctx_watch_memory(ctx, NULL); /* a context that was never whole */
     heddle_objects_orphan(ctx);
     heddle_grants_drop(ctx);
@@ -589,6 +601,9 @@ heddle_status heddle_ctx_destroy(heddle_ctx *ctx)
     if (heddle_ctx_self(ctx) != NULL)
         return heddle_fail(ctx, HEDDLE_EDEADLK,
                            "a task cannot destroy its context");
+    if (heddle_sampler_is_self(ctx))
+        return heddle_fail(ctx, HEDDLE_EDEADLK,
+                           "a message cannot destroy its context");
     heddle_grants_release(ctx); /* or ends of handles wait for ever */
     (void)heddle_submit_combine(ctx);
     (void)heddle_ctx_help(ctx, ctx_quiet, ctx, 0);
@@ -610,6 +625,7 @@ heddle_status heddle_ctx_destroy(heddle_ctx *ctx)
     st = ctx_take_failure(ctx);
     ctx_stop(ctx);
     ctx_watch_memory(ctx, NULL);
+    heddle_sampler_end(ctx);
     log = heddle_trace_close(ctx->trace, NULL, 0);
     ctx->trace = NULL;
     ctx_free(ctx);
@@ -712,6 +728,7 @@ heddle_status heddle_ctx_dump_log(heddle_ctx *ctx, const char *path)
     if (!heddle_ctx_is_quiet(ctx))
         return heddle_fail(ctx, HEDDLE_ESTATE,
                            "the log is written when no task is pending");
+    heddle_sampler_take(ctx);
     st = heddle_trace_dump(ctx->trace, path, why, sizeof(why));
     if (st != HEDDLE_OK)
         return heddle_fail(ctx, st, "%s",

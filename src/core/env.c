@@ -64,6 +64,8 @@ enum env_kind {
       "how much the log holds; 0: the default, tasks")                         \
     X("HEDDLE_LOG_FILE", ENV_WORD, log_path,                                   \
       "keep the whole log and write it to this file")                          \
+    X("HEDDLE_ENERGY", ENV_WORD, energy,                                       \
+      "energy counters in a log of level 1: off, auto or a period (20ms)")     \
     X("HEDDLE_CHECK", ENV_SWITCH, check,                                       \
       "check what tasks touch against what they declare; slow, default off")   \
     X("HEDDLE_MODELS", ENV_SWITCH, models,                                     \

@@ -33,7 +33,7 @@ TEST(list_is_complete)
         CHECK(v->help != NULL && v->help[0] != '\0');
         n++;
     }
-    CHECK_EQ(n, 26);
+    CHECK_EQ(n, 27);
 }
 
 TEST(nothing_set_changes_nothing)
@@ -67,6 +67,7 @@ TEST(all_kinds)
     setenv("HEDDLE_LOG", "0", 1);
     setenv("HEDDLE_LOG_LEVEL", "3", 1);
     setenv("HEDDLE_LOG_FILE", "run.hlog", 1);
+    setenv("HEDDLE_ENERGY", "20ms", 1);
     setenv("HEDDLE_CHECK", "yes", 1);
     setenv("HEDDLE_MODELS", "true", 1);
     setenv("HEDDLE_MODEL_DIR", "models", 1);
@@ -83,6 +84,7 @@ TEST(all_kinds)
     CHECK_EQ(o.log, HEDDLE_OFF);
     CHECK_EQ(o.log_level, 3);
     CHECK_STR(o.log_path, "run.hlog");
+    CHECK_STR(o.energy, "20ms");
     CHECK_EQ(o.check, HEDDLE_ON);
     CHECK_EQ(o.models, HEDDLE_ON);
     CHECK_STR(o.model_dir, "models");

@@ -45,6 +45,14 @@ void heddle_cuda_get_limits(struct heddle_exec *x, unsigned *nblocks_out,
                            nblocks_out, shared_bytes_out);
 }
 
+unsigned heddle_cuda_get_capability(struct heddle_exec *x)
+{
+    unsigned stream = 0;
+
+    return heddle_cuda_dev_capability(x != NULL ? heddle_exec_dev(x, &stream)
+                                                : NULL);
+}
+
 /* The driver has a sentence only for what it has tried. */
 static heddle_status explain(struct heddle_exec *x, struct heddle_dev *dev,
                              heddle_status st)

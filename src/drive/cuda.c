@@ -298,6 +298,16 @@ void heddle_cuda_dev_limits(struct heddle_dev *dev, unsigned *nblocks_out,
         &dev->api, dev->id, HEDDLE_CU_DEVICE_SHARED_BYTES_OPTIN);
 }
 
+unsigned heddle_cuda_dev_capability(struct heddle_dev *dev)
+{
+    if (!is_cuda(dev))
+        return 0;
+    return (unsigned)(10 * cuda_attribute(&dev->api, dev->id,
+                                          HEDDLE_CU_DEVICE_CAPABILITY_MAJOR) +
+                      cuda_attribute(&dev->api, dev->id,
+                                     HEDDLE_CU_DEVICE_CAPABILITY_MINOR));
+}
+
 static const char *cuda_error(struct heddle_dev *dev)
 {
     return dev->why;

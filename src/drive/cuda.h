@@ -29,6 +29,9 @@ int heddle_cuda_dev_ordinal(struct heddle_dev *dev);
 void heddle_cuda_dev_limits(struct heddle_dev *dev, unsigned *nblocks_out,
                             size_t *shared_bytes_out);
 
+/* 90 for 9.0. 0: not a CUDA device. */
+unsigned heddle_cuda_dev_capability(struct heddle_dev *dev);
+
 HEDDLE_MUST_USE heddle_status
 heddle_cuda_dev_handle(struct heddle_dev *dev, unsigned stream,
                        enum heddle_cuda_library library, void **handle_out);
@@ -51,6 +54,10 @@ heddle_cuda_dev_enqueue(struct heddle_dev *dev, unsigned stream, void *function,
 /* The status of a code of CUDA, other than 0. */
 heddle_status heddle_cuda_dev_check(struct heddle_dev *dev, int error,
                                     const char *what);
+
+/* Its place on the bus, "0000:3b:00.0", under which NVML knows it. */
+HEDDLE_MUST_USE heddle_status heddle_cuda_dev_pci(struct heddle_dev *dev,
+                                                  char *out, size_t cap);
 
 /* Watts the device draws now; < 0: it does not tell. */
 double heddle_cuda_dev_watts(struct heddle_dev *dev);

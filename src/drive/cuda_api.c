@@ -7,25 +7,12 @@
  */
 #include <dlfcn.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/text.h"
 #include "drive/cuda_dev.h"
 
 #define LIBRARY     "libcuda.so.1"
 #define MIN_VERSION 11040 /* 11.4 */
-
-/* The kernel module's own node, the first GPU, the GPU of a WSL machine. */
-static const char *const device_nodes[] = {"/dev/nvidiactl", "/dev/nvidia0",
-                                           "/dev/dxg"};
-
-static bool has_device_node(void)
-{
-    for (size_t i = 0; i < sizeof(device_nodes) / sizeof(device_nodes[0]); i++)
-        if (access(device_nodes[i], F_OK) == 0)
-            return true;
-    return false;
-}
 
 /* The name of the entry point that is not there; NULL: all are. */
 static const char *load_symbols(struct heddle_cuda_api *api)
@@ -82,7 +69,7 @@ static heddle_status load(struct heddle_cuda_api *api, const char *path,
     heddle_cu_result err;
     int version = 0;
 
-    if (path == NULL && !has_device_node()) {
+    if (path == NULL && !heddle_nvml_has_node()) {
         heddle_text_str(t, "there is no NVIDIA device node");
         return HEDDLE_ENOSYS;
     }

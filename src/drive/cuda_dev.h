@@ -28,6 +28,7 @@
 #include "drive/cuda.h"
 #include "drive/cuda_api.h"
 #include "drive/drive.h"
+#include "meter/meter.h"
 
 /* Queues of the device. Staged copies of the engine's transfers have lists of
  * their own and share the stream of their direction. */
@@ -198,7 +199,8 @@ struct heddle_cuda_libraries {
     void *handle[HEDDLE_CUDA_STREAMS][HEDDLE_CUDA_LIBRARIES];
     void *workspace[HEDDLE_CUDA_STREAMS];
     struct heddle_cuda_symbols *symbols[HEDDLE_CUDA_LIBRARIES];
-    void *nvml, *nvml_device;
+    struct heddle_nvml nvml;
+    void *nvml_device;
     bool has_asked_nvml;
 };
 

@@ -274,24 +274,29 @@ heddle_status heddle_cuda_dev_handle(struct heddle_dev *dev, unsigned stream,
 
 /* --- power --------------------------------------------------------------- */
 
-typedef int (*nvml_init_fn)(void);
-typedef int (*nvml_find_fn)(const char *id, void **device);
-typedef int (*nvml_power_fn)(void *device, unsigned *milliwatts);
+heddle_status heddle_cuda_dev_pci(struct heddle_dev *dev, char *out, size_t cap)
+{
+    char id[32] = "";
+    struct heddle_text t;
 
-static void nvml_open(struct heddle_dev *dev)
+    if (!is_cuda(dev) ||
+        dev->api.cuDeviceGetPCIBusId(id, (int)sizeof(id), dev->id) != 0)
+        return HEDDLE_ENOSYS;
+    heddle_text_init(&t, out, cap);
+    heddle_text_str(&t, id);
+    return HEDDLE_OK;
+}
+
+static void nvml_find(struct heddle_dev *dev)
 {
     struct heddle_cuda_libraries *ls = &dev->libraries;
-    char id[32] = "";
+    char id[32], why[HEDDLE_METER_WHY] = "";
 
-    ls->nvml = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (ls->nvml == NULL)
-        return;
-    FUNCTION(nvml_init_fn, start, ls->nvml, "nvmlInit_v2");
-    FUNCTION(nvml_find_fn, find, ls->nvml, "nvmlDeviceGetHandleByPciBusId_v2");
-    if (start == NULL || find == NULL || start() != 0)
-        return;
-    if (dev->api.cuDeviceGetPCIBusId(id, (int)sizeof(id), dev->id) != 0 ||
-        find(id, &ls->nvml_device) != 0)
+    /* There is a GPU: we have it open. */
+    if (heddle_nvml_open(&ls->nvml, "libnvidia-ml.so.1", why) != HEDDLE_OK ||
+        ls->nvml.by_pci == NULL ||
+        heddle_cuda_dev_pci(dev, id, sizeof(id)) != HEDDLE_OK ||
+        ls->nvml.by_pci(id, &ls->nvml_device) != 0)
         ls->nvml_device = NULL;
 }
 
@@ -304,12 +309,10 @@ double heddle_cuda_dev_watts(struct heddle_dev *dev)
         return -1;
     ls = &dev->libraries;
     if (!ls->has_asked_nvml)
-        nvml_open(dev);
+        nvml_find(dev);
     ls->has_asked_nvml = true;
-    if (ls->nvml_device == NULL)
-        return -1;
-    FUNCTION(nvml_power_fn, power, ls->nvml, "nvmlDeviceGetPowerUsage");
-    if (power == NULL || power(ls->nvml_device, &mw) != 0)
+    if (ls->nvml_device == NULL || ls->nvml.power == NULL ||
+        ls->nvml.power(ls->nvml_device, &mw) != 0)
         return -1;
     return (double)mw / 1000;
 }
@@ -346,10 +349,5 @@ void heddle_cuda_libraries_fini(struct heddle_dev *dev)
     for (unsigned s = 0; s < HEDDLE_CUDA_STREAMS; s++)
         if (ls->workspace[s] != NULL)
             heddle_cuda_free(dev, ls->workspace[s], WORKSPACE_BYTES, s);
-    if (ls->nvml == NULL)
-        return;
-    FUNCTION(nvml_init_fn, stop, ls->nvml, "nvmlShutdown");
-    if (stop != NULL)
-        stop();
-    dlclose(ls->nvml);
+    heddle_nvml_close(&ls->nvml);
 }

@@ -211,6 +211,19 @@ heddle_status heddle_cuda_dev_kernel(struct heddle_dev *dev, const void *image,
     return HEDDLE_OK;
 }
 
+enum { PORTABLE_CLUSTER = 8 }; /* larger ones not every device takes */
+
+static heddle_status ask_cluster(struct heddle_dev *dev, void *function)
+{
+    const heddle_cu_result err =
+        dev->api.cuFuncSetAttribute(function, HEDDLE_CU_FUNC_LARGE_CLUSTERS, 1);
+
+    if (err == 0)
+        return HEDDLE_OK;
+    return image_status(heddle_cuda_fail(dev, err, "have so large a cluster"),
+                        err);
+}
+
 static heddle_status ask_shared(struct heddle_dev *dev, void *function,
                                 size_t bytes)
 {
@@ -245,6 +258,8 @@ heddle_status heddle_cuda_dev_enqueue(struct heddle_dev *dev, unsigned stream,
     }
     if (shape->shared_bytes > STATIC_BYTES)
         HEDDLE_TRY(ask_shared(dev, function, shape->shared_bytes));
+    if (shape->cluster > PORTABLE_CLUSTER)
+        HEDDLE_TRY(ask_cluster(dev, function));
     err = shape->is_cooperative != 0
               ? dev->api.cuLaunchCooperativeKernel(
                     function, g[0], g[1], g[2], b[0], b[1], b[2],

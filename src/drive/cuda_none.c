@@ -37,6 +37,12 @@ void heddle_cuda_dev_limits(struct heddle_dev *dev, unsigned *nblocks_out,
     *shared_bytes_out = 0;
 }
 
+unsigned heddle_cuda_dev_capability(struct heddle_dev *dev)
+{
+    (void)dev;
+    return 0;
+}
+
 heddle_status heddle_cuda_dev_handle(struct heddle_dev *dev, unsigned stream,
                                      enum heddle_cuda_library library,
                                      void **handle_out)
@@ -95,4 +101,12 @@ double heddle_cuda_dev_watts(struct heddle_dev *dev)
 {
     (void)dev;
     return -1;
+}
+
+heddle_status heddle_cuda_dev_pci(struct heddle_dev *dev, char *out, size_t cap)
+{
+    (void)dev;
+    (void)out;
+    (void)cap;
+    return HEDDLE_ENOSYS;
 }

@@ -36,17 +36,43 @@ void heddle_sim_flush(struct heddle_sim *s, struct sim_class *c)
     }
 }
 
+/* How much of a device a kernel gets at most when `n` workers share it max-min
+ * fairly: those that want no more than an equal share of what is left get what they
+ * want. The level rises from one such kernel to the next. */
+static double share_level(const struct sim_class *c, unsigned n)
+{
+    double level = 0, below = -1;
+
+    while (level > below) {
+        double left = 1;
+        unsigned open = 0;
+
+        below = level;
+        for (unsigned i = 0; i < n; i++) {
+            const struct sim_job *j = c->stream[i].cur;
+
+            if (j == NULL || j->state != SIM_RUNNING || j->share == 0)
+                continue;
+            if (j->share <= below)
+                left -= j->share;
+            else
+                open++;
+        }
+        if (open == 0)
+            return 1;
+        level = left / open;
+    }
+    return level;
+}
+
 /* The kernels of a device that share it: how far each of them is, and when it will
  * end from now on. To be called whenever one begins or has ended. */
 static void share_again(struct heddle_sim *s, unsigned cls)
 {
     const struct sim_class *c = &s->cls[cls];
     const uint64_t now = heddle_load_rlx(&s->now);
-    double all = 0;
+    const double most = share_level(c, s->plat->cls[cls].nworkers);
 
-    for (unsigned i = 0; i < s->plat->cls[cls].nworkers; i++)
-        if (c->stream[i].cur != NULL && c->stream[i].cur->state == SIM_RUNNING)
-            all += c->stream[i].cur->share;
     for (unsigned i = 0; i < s->plat->cls[cls].nworkers; i++) {
         struct sim_job *j = c->stream[i].cur;
 
@@ -57,7 +83,7 @@ static void share_again(struct heddle_sim *s, unsigned cls)
         j->left -= (double)(now - j->since) * j->rate;
         j->left = j->left > 0 ? j->left : 0;
         j->since = now;
-        j->rate = all > 1 ? 1 / all : 1;
+        j->rate = j->share > most ? most / j->share : 1;
         sim_heap_put(&s->heap, j, sim_plus(now, sim_ns(j->left / j->rate)));
     }
 }

@@ -134,9 +134,9 @@ TEST(shares)
     CHECK_OK(sharing(&w, 1, 60, 30, &n[4]));
     CHECK_OK(sharing(&w, 1, 90, 90, &n[5])); /* 1.5 together */
     run_all(&w);
-    CHECK_SPAN(n[3], 200, 320); /* 60, then 40 at 1 / 1.5 */
+    CHECK_SPAN(n[3], 200, 300); /* half is what it wants */
     CHECK_SPAN(n[4], 200, 260);
-    CHECK_SPAN(n[5], 260, 370); /* 40 by 320, then 50 */
+    CHECK_SPAN(n[5], 260, 370); /* 20 by 300, then 70 */
     CHECK_OK(sharing(&w, 0, 100, 100, &n[0]));
     CHECK_OK(sharing(&w, 1, 100, 100, &n[1]));
     CHECK_OK(kernel(&w, CPU, 0, 50, &n[2]));

@@ -244,12 +244,13 @@ static bool begins(const char *s, size_t n, const char *name)
     return strlen(name) == n && memcmp(s, name, n) == 0;
 }
 
-/* How well a row for `name` fits `device`: 4 equal, 3 without digits, 2 by the
- * first word, 1 any, 0 not. */
-static unsigned fit_device(const char *name, const char *device)
+unsigned heddle_energy_fit_device(const char *name, const char *device)
 {
-    size_t n = strlen(device);
+    size_t n;
 
+    if (name == NULL || device == NULL)
+        return 0;
+    n = strlen(device);
     if (strcmp(name, device) == 0)
         return 4;
     while (n > 0 && device[n - 1] >= '0' && device[n - 1] <= '9')
@@ -267,7 +268,7 @@ static unsigned rank_of(const struct heddle_energy_active *r,
                         const char *kernel, const char *variant,
                         const char *device, uint64_t bytes)
 {
-    const unsigned d = fit_device(r->device, device);
+    const unsigned d = heddle_energy_fit_device(r->device, device);
     unsigned rank;
 
     if (d == 0)

@@ -180,7 +180,7 @@ static bool is_sample(const struct source *s, const struct heddle_log_event *e)
 static heddle_status curve_samples(struct curve *c, const struct source *s)
 {
     const struct heddle_log_view *v = s->w->v;
-    const struct heddle_log_event *prev = NULL;
+    const struct heddle_log_event *prev = NULL, *same = NULL;
     size_t n = 0;
 
     for (size_t i = 0; i < v->nevents; i++)
@@ -195,14 +195,25 @@ static heddle_status curve_samples(struct curve *c, const struct source *s)
             curve_put(c, e->t_ns, (double)e->x);
             continue;
         }
+        /* A counter that is read more often than it is updated says nothing
+         * until it has moved. */
+        same = prev != NULL && e->x == prev->x &&
+                       (e->c & HEDDLE_LOG_POWER_GAP) == 0
+                   ? e
+                   : NULL;
+        if (same != NULL)
+            continue;
         /* Microjoules since the start; one per nanosecond is a kilowatt. */
-        if (prev != NULL && e->t_ns > prev->t_ns && e->x >= prev->x)
+        if (prev != NULL && e->t_ns > prev->t_ns && e->x >= prev->x &&
+            (e->c & HEDDLE_LOG_POWER_GAP) == 0)
             curve_put(c, prev->t_ns,
                       (double)(e->x - prev->x) * 1e3 /
                           (double)(e->t_ns - prev->t_ns));
         if (prev == NULL || e->t_ns > prev->t_ns)
             prev = e;
     }
+    if (same != NULL && c->c.n == 0) /* it never did */
+        curve_put(c, prev->t_ns, 0);
     return HEDDLE_OK;
 }
 

@@ -13,6 +13,8 @@
 #include <stdio.h>
 
 #include "heddle/cuda.h"
+#include "la/cuda_cluster_d.h"
+#include "la/cuda_cluster_s.h"
 #include "la/cuda_kernels.h"
 
 enum { PANEL = 32, STRIDE = PANEL + 1, MAX_WARPS = 32, MAX_BLOCKS = 256 };
@@ -21,6 +23,7 @@ enum { PANEL = 32, STRIDE = PANEL + 1, MAX_WARPS = 32, MAX_BLOCKS = 256 };
 
 enum fn {
     FN_GEMM,
+    FN_GEMM_MANY,
     FN_SYRK,
     FN_TRSM,
     FN_POTRF_SIZE,
@@ -35,6 +38,9 @@ static const struct {
     const char *name[2]; /* float, double */
 } table[FN_COUNT] = {
     [FN_GEMM] = {HEDDLE_CUDA_CUBLAS, {"cublasSgemm_v2", "cublasDgemm_v2"}},
+    [FN_GEMM_MANY] = {HEDDLE_CUDA_CUBLAS,
+                      {"cublasSgemmStridedBatched",
+                       "cublasDgemmStridedBatched"}},
     [FN_SYRK] = {HEDDLE_CUDA_CUBLAS, {"cublasSsyrk_v2", "cublasDsyrk_v2"}},
     [FN_TRSM] = {HEDDLE_CUDA_CUBLAS, {"cublasStrsm_v2", "cublasDtrsm_v2"}},
     [FN_POTRF_SIZE] = {HEDDLE_CUDA_CUSOLVER,
@@ -52,6 +58,10 @@ static const struct {
 typedef int (*gemm_fn)(void *, int, int, int, int, int, const void *,
                        const void *, int, const void *, int, const void *,
                        void *, int);
+typedef int (*gemm_many_fn)(void *, int, int, int, int, int, const void *,
+                            const void *, int, long long, const void *, int,
+                            long long, const void *, void *, int, long long,
+                            int);
 typedef int (*syrk_fn)(void *, int, int, int, int, const void *, const void *,
                        int, const void *, void *, int);
 typedef int (*trsm_fn)(void *, int, int, int, int, int, int, const void *,
@@ -90,8 +100,9 @@ heddle_status heddle_gpu_open(struct la_gpu *g, struct heddle_exec *x,
     st = heddle_cuda_handle(x, HEDDLE_CUDA_CUBLAS, &g->blas);
     if (st == HEDDLE_ENOENT || st == HEDDLE_ENOSYS)
         return HEDDLE_EDECLINED;
-    if (st == HEDDLE_OK && (find(g, FN_GEMM) == 0 || find(g, FN_SYRK) == 0 ||
-                            find(g, FN_TRSM) == 0))
+    if (st == HEDDLE_OK &&
+        (find(g, FN_GEMM) == 0 || find(g, FN_GEMM_MANY) == 0 ||
+         find(g, FN_SYRK) == 0 || find(g, FN_TRSM) == 0))
         return HEDDLE_EDECLINED; /* not later: the task would have begun */
     return st;
 }
@@ -179,11 +190,14 @@ heddle_status heddle_gpu_potrf(struct la_gpu *g, char uplo, struct la_block a,
 
 /* Without our kernels (a device that does not take them) the task is declined:
  * nothing of it was done before the first of them. */
-static heddle_status kernel(struct la_gpu *g, const char *entry,
-                            void **function_out)
+static heddle_status kernel(struct la_gpu *g, bool is_cluster,
+                            const char *entry, void **function_out)
 {
+    const char *image = !is_cluster    ? la_kernels_ptx
+                        : g->t == LA_S ? la_cluster_s_ptx
+                                       : la_cluster_d_ptx;
     const heddle_status st =
-        heddle_cuda_kernel(g->x, la_kernels_ptx, 0, entry, function_out);
+        heddle_cuda_kernel(g->x, image, 0, entry, function_out);
 
     return st == HEDDLE_EINVAL ? HEDDLE_EDECLINED : st;
 }
@@ -197,12 +211,18 @@ static heddle_status put(struct la_gpu *g, const char *name,
     char entry[16];
 
     snprintf(entry, sizeof(entry), "%s_%c", name, g->t == LA_S ? 's' : 'd');
-    LA_TRY(kernel(g, entry, &function));
+    LA_TRY(kernel(g, shape.cluster > 0, entry, &function));
     for (unsigned i = 0; i < n; i++)
         args[i] = (struct heddle_cuda_arg){.value = values[i]};
     return heddle_cuda_launch(g->x, function, &shape, args, n);
 }
 
+/* Of the module of clusters; `cluster` 1: it is there, but has none. */
+#define CLUSTER_SHAPE(blocks, threads, shared, n)                              \
+    ((struct heddle_cuda_shape){.grid = {(unsigned)(blocks)},                  \
+                                .block = {(unsigned)(threads)},                \
+                                .shared_bytes = (shared),                      \
+                                .cluster = (n)})
 #define SHAPE(blocks, threads, shared)                                         \
     ((struct heddle_cuda_shape){.grid = {(unsigned)(blocks)},                  \
                                 .block = {(unsigned)(threads)},                \
@@ -274,7 +294,7 @@ static heddle_status start_panel(struct la_gpu *g, unsigned **bar, void **tell)
 
     *bar = heddle_exec_scratch(g->x);
     *tell = (char *)*bar + 4096;
-    LA_TRY(kernel(g, "la_zero", &function));
+    LA_TRY(kernel(g, false, "la_zero", &function));
     return heddle_cuda_launch(
         g->x, function, &(struct heddle_cuda_shape){.grid = {1}, .block = {32}},
         (const struct heddle_cuda_arg[]){{.value = bar}, {.value = &n}}, 2);
@@ -297,7 +317,7 @@ static heddle_status lu_library(struct la_gpu *g, struct la_block a,
     if (size == NULL || fn == NULL ||
         heddle_cuda_handle(g->x, HEDDLE_CUDA_CUSOLVER, &handle) != HEDDLE_OK)
         return HEDDLE_EDECLINED;
-    LA_TRY(kernel(g, "la_shift", &function));
+    LA_TRY(kernel(g, false, "la_shift", &function));
     code = size(handle, (int)a.m, (int)a.n, a.a, ld_of(a), &count);
     if (code != 0)
         return result(g, FN_GETRF_SIZE, code);
@@ -314,19 +334,94 @@ static heddle_status lu_library(struct la_gpu *g, struct la_block a,
         3);
 }
 
+/* Of cuda_cluster.cu, which says what the numbers are. */
+enum {
+    CLUSTER = 16,
+    CLUSTER_THREADS = 512,
+    CLUSTER_ROWS = CLUSTER * CLUSTER_THREADS,
+    CLUSTER_N = 64,
+    CLUSTER_LEAST = 1024, /* rows up to which cuSOLVER's panel is faster */
+    AFTER_THREADS = 256,
+    AFTER_COLUMNS = 8
+};
+
+/* Shared memory of a panel: words, U, the diagonal block, the rest. */
+static size_t cluster_bytes(const struct la_gpu *g, size_t w)
+{
+    const size_t e = la_bytes(g->t);
+
+    return (2 * (CLUSTER + 1) + 2) * (w * e + 32) +
+           (CLUSTER_N + 8) * (w * e + 16) + w * (w + 1) * e + 1024;
+}
+
+/* The panel of at most CLUSTER_N columns, by one cluster. */
+static heddle_status lu_narrow(struct la_gpu *g, struct la_block p, size_t row0,
+                               size_t col0, int *ipiv, int *info)
+{
+    const size_t rows = p.m <= CLUSTER_ROWS       ? 1
+                        : p.m <= 2 * CLUSTER_ROWS ? 2
+                                                  : 4;
+    const long long ld = (long long)p.ld;
+    const int m = (int)p.m, n = (int)p.n, first = (int)row0, before = (int)col0;
+
+    return PUT(g,
+               rows == 1   ? "la_lu_x1"
+               : rows == 2 ? "la_lu_x2"
+                           : "la_lu_x4",
+               CLUSTER_SHAPE(CLUSTER, CLUSTER_THREADS,
+                             cluster_bytes(g, 32 / rows), CLUSTER),
+               &p.a, &ld, &m, &n, &first, &before, &ipiv, &info);
+}
+
+/* By clusters of multiprocessors, where there are any: beside products that hold the
+ * device this is the panel that gets on. */
+static heddle_status lu_clusters(struct la_gpu *g, struct la_block a,
+                                 size_t row0, int *ipiv, int *info)
+{
+    const size_t n = la_min(a.m, a.n);
+    const void *one = heddle_la_one(g->t), *minus = heddle_la_minus_one(g->t);
+    const long long ld = (long long)a.ld;
+
+    if (a.m <= CLUSTER_LEAST || a.m > 4 * CLUSTER_ROWS ||
+        heddle_cuda_get_capability(g->x) < 90)
+        return HEDDLE_EDECLINED;
+    for (size_t j = 0; j < n; j += CLUSTER_N) {
+        const size_t w = la_min(CLUSTER_N, n - j), right = j + w;
+        const struct la_block row = la_part(g->t, a, j, 0, a.m - j, a.n);
+        const int left = (int)j, width = (int)w, more = (int)(a.n - right),
+                  first = (int)(row0 + j);
+        const size_t blocks = (j + AFTER_COLUMNS - 1) / AFTER_COLUMNS +
+                              (a.n - right + AFTER_COLUMNS - 1) / AFTER_COLUMNS;
+        int *piv = ipiv + j;
+
+        LA_TRY(lu_narrow(g, la_part(g->t, a, j, j, a.m - j, w), row0 + j, j,
+                         piv, info));
+        if (blocks > 0)
+            LA_TRY(PUT(g, "la_after",
+                       CLUSTER_SHAPE(blocks, AFTER_THREADS, 0, 1), &row.a, &ld,
+                       &left, &width, &more, &piv, &first));
+        if (right < a.m && right < a.n)
+            LA_TRY(heddle_gpu_gemm(
+                g, 'N', 'N', minus, la_part(g->t, a, right, j, a.m - right, w),
+                la_part(g->t, a, j, right, w, a.n - right), one,
+                la_part(g->t, a, right, right, a.m - right, a.n - right)));
+    }
+    return HEDDLE_OK;
+}
+
 heddle_status heddle_gpu_lu(struct la_gpu *g, struct la_block a, size_t row0,
                             int *ipiv, int *info)
 {
     const size_t n = la_min(a.m, a.n);
     const void *one = heddle_la_one(g->t), *minus = heddle_la_minus_one(g->t);
     const long long ld = (long long)a.ld;
-    const heddle_status st = a.n >= LU_LIBRARY
-                                 ? lu_library(g, a, row0, ipiv, info)
-                                 : HEDDLE_EDECLINED;
+    heddle_status st = lu_clusters(g, a, row0, ipiv, info);
     struct heddle_cuda_shape shape;
     unsigned *bar;
     void *tell;
 
+    if (st == HEDDLE_EDECLINED && a.n >= LU_LIBRARY)
+        st = lu_library(g, a, row0, ipiv, info);
     if (st != HEDDLE_EDECLINED)
         return st;
     if (a.n > LA_GPU_NB || !deal_rows(g, a.m, LU_EXTRA, &shape))
@@ -360,6 +455,81 @@ heddle_status heddle_gpu_lu(struct la_gpu *g, struct la_block a, size_t row0,
                 la_part(g->t, a, right, right, a.m - right, a.n - right)));
     }
     return HEDDLE_OK;
+}
+
+/* --- updates of LU ------------------------------------------------------------------- */
+
+enum { INVERT = 64, TAKE_THREADS = 256, TAKE_COLUMNS = 8 };
+
+/* `n` products of order s: C_i = alpha A_i B_i, each operand `step` elements behind the
+ * one before. */
+static heddle_status multiply_many(struct la_gpu *g, size_t s,
+                                   const void *alpha, struct la_block a,
+                                   size_t step_a, struct la_block b,
+                                   size_t step_b, struct la_block c,
+                                   size_t step_c, size_t n)
+{
+    const gemm_many_fn fn = (gemm_many_fn)find(g, FN_GEMM_MANY);
+
+    return result(g, FN_GEMM_MANY,
+                  fn(g->blas, 0, 0, (int)s, (int)s, (int)s, alpha, a.a,
+                     ld_of(a), (long long)step_a, b.a, ld_of(b),
+                     (long long)step_b, heddle_la_zero(g->t), c.a, ld_of(c),
+                     (long long)step_c, (int)n));
+}
+
+/* From the inverses of diagonal blocks to those of twice their order:
+ * below them comes -X_22 L_21 X_11. */
+static heddle_status join_inverses(struct la_gpu *g, struct la_block l,
+                                   struct la_block x, size_t s)
+{
+    const struct la_block tmp = {heddle_exec_scratch(g->x), s, s, s};
+    const size_t n = x.n / (2 * s), in_l = 2 * s * (l.ld + 1),
+                 in_x = 2 * s * (x.ld + 1);
+
+    LA_TRY(multiply_many(g, s, heddle_la_one(g->t),
+                         la_part(g->t, l, s, 0, s, s), in_l,
+                         la_part(g->t, x, 0, 0, s, s), in_x, tmp, s * s, n));
+    return multiply_many(g, s, heddle_la_minus_one(g->t),
+                         la_part(g->t, x, s, s, s, s), in_x, tmp, s * s,
+                         la_part(g->t, x, s, 0, s, s), in_x, n);
+}
+
+heddle_status heddle_gpu_lu_aux(struct la_gpu *g, struct la_block l,
+                                const int *ipiv, size_t row0, void *aux)
+{
+    const size_t w = l.n;
+    const struct la_block x = {aux, w, w, w};
+    const long long ldl = (long long)l.ld;
+    const int width = (int)w, first = (int)row0;
+    int *from = (int *)((char *)aux + w * w * la_bytes(g->t)),
+        *to = from + 2 * w;
+
+    LA_TRY(PUT(g, "la_invert", SHAPE(w / INVERT + 1, 512, 0), &l.a, &ldl,
+               &width, &aux, &ipiv, &first, &from, &to));
+    for (size_t s = INVERT; s < w; s *= 2)
+        LA_TRY(join_inverses(g, l, x, s));
+    return HEDDLE_OK;
+}
+
+heddle_status heddle_gpu_lu_apply(struct la_gpu *g, const void *aux, size_t w,
+                                  struct la_block a)
+{
+    const struct la_block x = {(void *)(uintptr_t)aux, w, w, w};
+    const struct la_block top = {heddle_exec_scratch(g->x), w, a.n, w};
+    const long long ld = (long long)a.ld;
+    const int n = (int)a.n, width = (int)w;
+    const int *from = (const int *)((const char *)aux + w * w * la_bytes(g->t)),
+              *to = from + 2 * w;
+
+    if (a.n == 0)
+        return HEDDLE_OK;
+    LA_TRY(PUT(g, "la_take",
+               SHAPE((a.n + TAKE_COLUMNS - 1) / TAKE_COLUMNS, TAKE_THREADS, 0),
+               &a.a, &ld, &n, &width, &from, &to, &top.a));
+    return heddle_gpu_gemm(g, 'N', 'N', heddle_la_one(g->t), x, top,
+                           heddle_la_zero(g->t),
+                           la_part(g->t, a, 0, 0, w, a.n));
 }
 
 /* --- QR ------------------------------------------------------------------------------ */

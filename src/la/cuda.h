@@ -51,6 +51,30 @@ heddle_status heddle_gpu_potrf(struct la_gpu *g, char uplo, struct la_block a,
 /* P A = L U: pivots count from row0, *info from the first column of a. */
 heddle_status heddle_gpu_lu(struct la_gpu *g, struct la_block a, size_t row0,
                             int *ipiv, int *info);
+/*
+ * What makes a panel's updates cheap: the inverse of its L (w x w), and where rows go.
+ * It is there for widths of which la_lu_has_aux(), in la_lu_aux_bytes():
+ *
+ *     T inverse[w * w]; int from[2 * w], to[2 * w];
+ *
+ * Row from[i] becomes row to[i], counted from the panel's first; from[i] < 0: another
+ * i has it.
+ */
+static inline bool la_lu_has_aux(size_t w)
+{
+    return w == 64 || w == 128 || w == 256 || w == 512 || w == 1024;
+}
+
+static inline size_t la_lu_aux_bytes(enum heddle_la_type t, size_t w)
+{
+    return w * w * la_bytes(t) + 4 * w * sizeof(int);
+}
+
+heddle_status heddle_gpu_lu_aux(struct la_gpu *g, struct la_block l,
+                                const int *ipiv, size_t row0, void *aux);
+/* Rows of a change places, and A = L^-1 A in its first w rows. */
+heddle_status heddle_gpu_lu_apply(struct la_gpu *g, const void *aux, size_t w,
+                                  struct la_block a);
 /* Rows of a, which begins at row0, change places. */
 heddle_status heddle_gpu_swap(struct la_gpu *g, struct la_block a,
                               const int *ipiv, size_t nk, size_t row0);

@@ -352,7 +352,112 @@ __device__ static void solve_unit(const T *l, long long ldl, T *b,
     }
 }
 
+/* Order of the blocks that are inverted one by one, and the widest panel. */
+enum { INVERT = 64, TAKE_N = 1024, TAKE_THREADS = 256, TAKE_COLUMNS = 8 };
+
+/*
+ * For the panel l of w columns (a multiple of INVERT, at most TAKE_N): block b < w /
+ * INVERT of the launch writes the inverse of diagonal block b of L to x, and zeros
+ * above it; the last one writes where rows go: row from[i] to to[i], i < 2 w; from[i]
+ * < 0 says that another i has it. What is below the diagonal blocks of x stays.
+ */
+template <typename T>
+__device__ static void lu_invert(const T *l, long long ldl, int w, T *x,
+                                 const int *ipiv, int row0, int *from, int *to)
+{
+    __shared__ T low[INVERT * (INVERT + 1)];
+    __shared__ int piv[TAKE_N];
+    const int b = blockIdx.x, k0 = b * INVERT, lane = threadIdx.x % 32;
+
+    if (k0 >= w) {
+        for (int k = threadIdx.x; k < w; k += blockDim.x)
+            piv[k] = ipiv[k] - 1 - row0;
+        __syncthreads();
+        for (int i = threadIdx.x; i < 2 * w; i += blockDim.x) {
+            const int start = i < w ? i : piv[i - w];
+            int at = start;
+
+#pragma unroll 4
+            for (int k = 0; k < w; k++)
+                at = at == k ? piv[k] : at == piv[k] ? k : at;
+            from[i] = i >= w && start < w ? -1 : start;
+            to[i] = at;
+        }
+        return;
+    }
+    for (int k = threadIdx.x; k < INVERT * INVERT; k += blockDim.x)
+        low[k % INVERT * (INVERT + 1) + k / INVERT] =
+            l[k0 + k % INVERT + (k0 + k / INVERT) * ldl];
+    for (int k = threadIdx.x; k < k0 * INVERT; k += blockDim.x)
+        x[k % k0 + (k0 + k / k0) * (long long)w] = 0;
+    __syncthreads();
+    for (int c = threadIdx.x / 32; c < INVERT; c += blockDim.x / 32) {
+        T y0 = lane == c ? (T)1 : (T)0, y1 = lane + 32 == c ? (T)1 : (T)0;
+
+#pragma unroll 4
+        for (int k = c; k < INVERT; k++) {
+            const T yk = __shfl_sync(~0u, k < 32 ? y0 : y1, k % 32);
+
+            if (lane > k)
+                y0 -= low[lane * (INVERT + 1) + k] * yk;
+            if (lane + 32 > k)
+                y1 -= low[(lane + 32) * (INVERT + 1) + k] * yk;
+        }
+        x[k0 + lane + (k0 + c) * (long long)w] = y0;
+        x[k0 + lane + 32 + (k0 + c) * (long long)w] = y1;
+    }
+}
+
+/* Rows of the n columns at a change places as from and to say; those that come into the
+ * first w rows go to t (w x n) instead. A block has a few columns. */
+template <typename T>
+__device__ static void take_rows(T *a, long long ld, int n, int w,
+                                 const int *from, const int *to, T *t)
+{
+    enum { EACH = 2 * TAKE_N / TAKE_THREADS };
+    const int first = blockIdx.x * TAKE_COLUMNS;
+    T kept[EACH][TAKE_COLUMNS];
+
+#pragma unroll
+    for (int e = 0; e < EACH; e++) {
+        const int i = threadIdx.x + e * TAKE_THREADS;
+        const int row = i < 2 * w ? from[i] : -1;
+
+#pragma unroll
+        for (int c = 0; c < TAKE_COLUMNS; c++)
+            kept[e][c] =
+                row >= 0 && first + c < n ? a[row + (first + c) * ld] : (T)0;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int e = 0; e < EACH; e++) {
+        const int i = threadIdx.x + e * TAKE_THREADS;
+        const int row = i < 2 * w ? from[i] : -1, at = i < 2 * w ? to[i] : 0;
+
+#pragma unroll
+        for (int c = 0; c < TAKE_COLUMNS; c++)
+            if (row >= 0 && first + c < n) {
+                if (at < w)
+                    t[at + (first + c) * (long long)w] = kept[e][c];
+                else
+                    a[at + (first + c) * ld] = kept[e][c];
+            }
+    }
+}
+
 #define KERNELS(T, s)                                                          \
+    extern "C" __global__ void la_invert_##s(const T *l, long long ldl, int w, \
+                                             T *x, const int *ipiv, int row0,  \
+                                             int *from, int *to)               \
+    {                                                                          \
+        lu_invert<T>(l, ldl, w, x, ipiv, row0, from, to);                      \
+    }                                                                          \
+    extern "C" __global__ void la_take_##s(T *a, long long ld, int n, int w,   \
+                                           const int *from, const int *to,     \
+                                           T *t)                               \
+    {                                                                          \
+        take_rows<T>(a, ld, n, w, from, to, t);                                \
+    }                                                                          \
     extern "C" __global__ void la_lu_##s(T *a, long long ld, int m, int w,     \
                                          int row0, int col0, int *ipiv,        \
                                          int *info, T *tell, unsigned *bar)    \

@@ -123,4 +123,34 @@ TEST(lu)
     }
 }
 
-TEST_MAIN(cholesky, not_positive, lu)
+/* A column of zeros among others, in matrices large enough for every kind of panel. */
+TEST(no_pivot)
+{
+    enum { LARGE = 1300, WIDE = 64 };
+    struct heddle_rng rng;
+
+    heddle_rng_seed(&rng, test_seed());
+    for (unsigned i = 0; i < 6; i++) {
+        const enum heddle_la_type t = i % 2 == 0 ? LA_D : LA_S;
+        const size_t zero = heddle_rng_next(&rng) % LARGE;
+        static int ipiv[LARGE];
+        heddle_matrix *am;
+        struct ref a;
+        DEVICE(r);
+
+        a = ref_random(t, LARGE, LARGE, &rng);
+        for (size_t k = 0; k < LARGE; k++)
+            REF(a, k, zero) = 0;
+        am = rig_matrix(&r, t, LARGE, LARGE, ref_store(t, a, LARGE), LARGE,
+                        i < 4 ? WIDE : 100);
+        CHECK_OK(heddle_la_getrf(r.la, am, ipiv));
+        rig_wait(&r, (int)zero + 1);
+        for (int k = 0; k < LARGE; k++)
+            CHECK(ipiv[k] > k && ipiv[k] <= LARGE);
+        CHECK_OK(heddle_wait(r.ctx));
+        heddle_matrix_destroy(am);
+        rig_close(&r);
+    }
+}
+
+TEST_MAIN(cholesky, not_positive, lu, no_pivot)

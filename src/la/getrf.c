@@ -8,7 +8,13 @@
  * Back j, k     rows of A_j for j < k change places: what LAPACK leaves
  *
  * Pivots are LAPACK's: numbers of rows of the whole matrix, from 1.
+ *
+ * Where there is a GPU, a panel also leaves what makes its updates cheap there, the
+ * inverse of L_kk and where rows go (cuda.h): a solve with L_kk is many small launches,
+ * and a product is one. On a core updates solve.
  */
+#include <string.h>
+
 #include "la/cuda.h"
 #include "la/la.h"
 
@@ -17,7 +23,7 @@ enum { LU_LEAF = 16 }; /* columns of an unpivoted panel done one by one */
 struct getrf_arg {
     struct la_head h;
     size_t k, k0, nk; /* block k, rows and columns of its diagonal block */
-    bool has_pivots;
+    bool has_pivots, has_aux;
 };
 
 /* --- a panel without pivoting ---------------------------------------------- */
@@ -68,6 +74,33 @@ static int nopiv_panel(enum heddle_la_type t, struct la_block a, size_t first)
 
 /* --- tasks -------------------------------------------------------------------- */
 
+/* What cuda.h says of aux; l is the panel, from its first row on. */
+static void fill_aux(enum heddle_la_type t, struct la_block l, const int *ipiv,
+                     size_t k0, void *aux)
+{
+    const size_t w = l.n;
+    const struct la_block x = {aux, w, w, w};
+    int *from = (int *)((char *)aux + w * w * la_bytes(t)), *to = from + 2 * w;
+
+    memset(aux, 0, w * w * la_bytes(t));
+    for (size_t i = 0; i < w; i++)
+        memcpy((char *)aux + i * (w + 1) * la_bytes(t), heddle_la_one(t),
+               la_bytes(t));
+    heddle_blas_trsm(t, 'L', 'L', 'N', 'U', heddle_la_one(t),
+                     la_part(t, l, 0, 0, w, w), x);
+    for (size_t i = 0; i < 2 * w; i++) {
+        const int start = i < w ? (int)i : ipiv[i - w] - 1 - (int)k0;
+
+        from[i] = i >= w && start < (int)w ? -1 : start;
+        to[i] = start;
+        for (size_t k = 0; k < w; k++) {
+            const int p = ipiv[k] - 1 - (int)k0;
+
+            to[i] = to[i] == (int)k ? p : to[i] == p ? (int)k : to[i];
+        }
+    }
+}
+
 static heddle_status run_panel(struct heddle_exec *x)
 {
     const struct getrf_arg *g = heddle_exec_arg(x);
@@ -88,6 +121,9 @@ static heddle_status run_panel(struct heddle_exec *x)
         info = heddle_blas_getrf(t, a, ipiv);
         for (size_t i = 0; i < g->nk; i++)
             ipiv[i] += (int)g->k0;
+        if (g->has_aux)
+            fill_aux(t, la_part(t, a, 0, 0, a.m, g->nk), ipiv, g->k0,
+                     heddle_exec_ptr(x, 3));
     }
     if (info > 0)
         heddle_la_found(&g->h, (int)g->k0 + info, false);
@@ -154,8 +190,12 @@ static heddle_status cuda_panel(struct heddle_exec *x)
     if (!g->has_pivots || info == NULL)
         return HEDDLE_EDECLINED;
     LA_TRY(heddle_gpu_open(&gpu, x, t));
-    return heddle_gpu_lu(&gpu, la_part(t, a, g->k0, 0, a.m - g->k0, a.n), g->k0,
-                         heddle_exec_ptr(x, 1), info + g->k);
+    LA_TRY(heddle_gpu_lu(&gpu, la_part(t, a, g->k0, 0, a.m - g->k0, a.n), g->k0,
+                         heddle_exec_ptr(x, 1), info + g->k));
+    return g->has_aux ? heddle_gpu_lu_aux(
+                            &gpu, la_part(t, a, g->k0, 0, a.m - g->k0, g->nk),
+                            heddle_exec_ptr(x, 1), g->k0, heddle_exec_ptr(x, 3))
+                      : HEDDLE_OK;
 }
 
 static heddle_status cuda_update(struct heddle_exec *x)
@@ -168,11 +208,16 @@ static heddle_status cuda_update(struct heddle_exec *x)
     struct la_gpu gpu;
 
     LA_TRY(heddle_gpu_open(&gpu, x, t));
-    if (g->has_pivots)
-        LA_TRY(heddle_gpu_swap(&gpu, la_part(t, aj, g->k0, 0, m, n),
-                               heddle_exec_ptr(x, 2), g->nk, g->k0));
-    LA_TRY(heddle_gpu_trsm(&gpu, 'L', 'L', 'N', 'U', heddle_la_one(t),
-                           la_part(t, ak, g->k0, 0, g->nk, g->nk), u));
+    if (g->has_aux) {
+        LA_TRY(heddle_gpu_lu_apply(&gpu, heddle_exec_ptr(x, 3), g->nk,
+                                   la_part(t, aj, g->k0, 0, m, n)));
+    } else {
+        if (g->has_pivots)
+            LA_TRY(heddle_gpu_swap(&gpu, la_part(t, aj, g->k0, 0, m, n),
+                                   heddle_exec_ptr(x, 2), g->nk, g->k0));
+        LA_TRY(heddle_gpu_trsm(&gpu, 'L', 'L', 'N', 'U', heddle_la_one(t),
+                               la_part(t, ak, g->k0, 0, g->nk, g->nk), u));
+    }
     return heddle_gpu_gemm(&gpu, 'N', 'N', heddle_la_minus_one(t),
                            la_part(t, ak, below, 0, ak.m - below, g->nk), u,
                            heddle_la_one(t),
@@ -241,7 +286,9 @@ static const heddle_kernel kernel_update = {
     .noperands = 3,
     .mode = {HEDDLE_R, HEDDLE_RW, HEDDLE_R},
     .variants = {{.device = HEDDLE_DEV_CPU, .run = run_update},
-                 {.device = HEDDLE_DEV_CUDA, .run = cuda_update}},
+                 {.device = HEDDLE_DEV_CUDA,
+                  .run = cuda_update,
+                  .scratch_bytes = LA_GPU_SCRATCH}},
     .cost = cost_update};
 
 static const heddle_kernel kernel_back = {
@@ -256,25 +303,28 @@ static const heddle_kernel kernel_back = {
 /* --- the loop ---------------------------------------------------------------------- */
 
 /* Step k: its panel, then the columns on its right, then those on its left, for
- * which nobody waits. pivots and record may be NULL. */
+ * which nobody waits. pivots, record and aux may be NULL; no aux without the others. */
 static heddle_status submit_step(heddle_matrix *a, const struct getrf_arg *g,
-                                 heddle_handle *pivots, heddle_handle *record)
+                                 heddle_handle *pivots, heddle_handle *record,
+                                 heddle_handle *aux)
 {
-    static const enum heddle_mode panel[3] = {HEDDLE_RW, HEDDLE_W, HEDDLE_RW},
-                                  update[3] = {HEDDLE_R, HEDDLE_RW, HEDDLE_R},
+    static const enum heddle_mode panel[4] = {HEDDLE_RW, HEDDLE_W, HEDDLE_RW,
+                                              HEDDLE_W},
+                                  update[4] = {HEDDLE_R, HEDDLE_RW, HEDDLE_R,
+                                               HEDDLE_R},
                                   back[2] = {HEDDLE_RW, HEDDLE_R};
-    const unsigned more = pivots != NULL ? 1 : 0;
-    heddle_handle *const diag[3] = {a->col[g->k], pivots, record};
+    const unsigned more = pivots != NULL ? 1 : 0, last = aux != NULL ? 1 : 0;
+    heddle_handle *const diag[4] = {a->col[g->k], pivots, record, aux};
     heddle_la *la = g->h.la;
 
     LA_TRY(heddle_la_submit(la, &kernel_panel, diag, panel,
-                            1 + more + (more != 0 && record != NULL), g,
+                            1 + more + (more != 0 && record != NULL) + last, g,
                             sizeof(*g), (int)(2 * (a->nt - g->k) + 1)));
     for (size_t j = g->k + 1; j < a->nt; j++) {
-        heddle_handle *const op[3] = {a->col[g->k], a->col[j], pivots};
+        heddle_handle *const op[4] = {a->col[g->k], a->col[j], pivots, aux};
 
-        LA_TRY(heddle_la_submit(la, &kernel_update, op, update, 2 + more, g,
-                                sizeof(*g), (int)(2 * (a->nt - j))));
+        LA_TRY(heddle_la_submit(la, &kernel_update, op, update, 2 + more + last,
+                                g, sizeof(*g), (int)(2 * (a->nt - j))));
     }
     for (size_t j = 0; j < g->k && pivots != NULL; j++) {
         heddle_handle *const op[2] = {a->col[j], pivots};
@@ -283,6 +333,27 @@ static heddle_status submit_step(heddle_matrix *a, const struct getrf_arg *g,
             heddle_la_submit(la, &kernel_back, op, back, 2, g, sizeof(*g), -1));
     }
     return HEDDLE_OK;
+}
+
+/* A step with what its updates on a GPU need, where that helps. */
+static heddle_status submit_with_aux(heddle_matrix *a, struct getrf_arg *g,
+                                     heddle_handle *pivots,
+                                     heddle_handle *record)
+{
+    const enum heddle_la_type t = g->h.t;
+    heddle_handle *aux = NULL;
+    heddle_status st = HEDDLE_OK;
+
+    g->has_aux = pivots != NULL && record != NULL && !la_is_complex(t) &&
+                 la_lu_has_aux(g->nk) && g->k + 1 < a->nt;
+    if (g->has_aux)
+        st = heddle_handle_vector(g->h.la->ctx, NULL,
+                                  la_lu_aux_bytes(t, g->nk) / 4, HEDDLE_I32,
+                                  &aux);
+    if (st == HEDDLE_OK)
+        st = submit_step(a, g, pivots, record, aux);
+    heddle_handle_unref(aux);
+    return st;
 }
 
 static heddle_status submit_all(heddle_la *la, heddle_matrix *a, int *ipiv)
@@ -304,8 +375,8 @@ static heddle_status submit_all(heddle_la *la, heddle_matrix *a, int *ipiv)
         g.k = k;
         g.k0 = la_first(a, k);
         g.nk = la_min(la_width(a, k), n - g.k0);
-        st =
-            submit_step(a, &g, pivots != NULL ? pivots->part[k] : NULL, record);
+        st = submit_with_aux(a, &g, pivots != NULL ? pivots->part[k] : NULL,
+                             record);
     }
     if (st == HEDDLE_OK)
         return heddle_la_collect(&g.h, record, a->nb, false);

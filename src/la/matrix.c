@@ -21,7 +21,7 @@ static size_t pick_nb(const heddle_la *la, size_t m, size_t n)
     if (la->opts.nb != 0)
         return la->opts.nb;
     if (la->has_cuda && la_min(m, n) >= 4096)
-        return la_min(m, n) >= 12288 ? 1024 : 512;
+        return 512; /* wider ones help potrf alone */
     while (nb > least && n / nb < want)
         nb -= 64;
     return nb;

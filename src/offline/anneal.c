@@ -113,18 +113,19 @@ static heddle_status step(struct anneal *a, double heat)
         move_swap(a);
     else
         move_order(a);
-    st = heddle_offline_evaluate(a->c, &a->cand, 1, WORTH * a->cur.length);
+    st = heddle_offline_evaluate(
+        a->c, &a->cand, 1, WORTH * fmax(a->cur.length, a->d->opts->within));
     if (st != HEDDLE_OK)
         return st;
-    if (a->cand.length <= a->cur.length ||
+    if (a->cand.value <= a->cur.value ||
         heddle_rng_double(&a->rng) <
-            exp((a->cur.length - a->cand.length) / heat)) {
+            exp((a->cur.value - a->cand.value) / heat)) {
         const struct heddle_offline_point swap = a->cur;
 
         a->cur = a->cand;
         a->cand = swap;
     }
-    if (a->cur.length < a->best->length)
+    if (a->cur.value < a->best->value)
         heddle_offline_point_copy(a->d, a->best, &a->cur);
     return HEDDLE_OK;
 }
@@ -132,7 +133,7 @@ static heddle_status step(struct anneal *a, double heat)
 static bool is_done(const struct anneal *a, uint64_t iterations, uint64_t done)
 {
     return (iterations != 0 && done >= iterations) ||
-           a->best->length <= a->d->opts->stop_at ||
+           a->best->value <= a->d->opts->stop_at ||
            heddle_offline_is_late(a->d);
 }
 
@@ -153,7 +154,7 @@ heddle_status heddle_offline_anneal(
     for (unsigned k = 0; d->n > 1; k += k < CYCLE_MAX) {
         const double length = (double)((uint64_t)FIRST << k);
         const double hot =
-            HEAT / d->n * best->length * fmin(1.0, length / (PER_TASK * d->n));
+            HEAT / d->n * best->value * fmin(1.0, length / (PER_TASK * d->n));
 
         heddle_offline_point_copy(d, &a.cur, best);
         for (double i = 0.0; i < length; i += 1.0, ++*done) {

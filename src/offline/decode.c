@@ -24,7 +24,7 @@ bool heddle_offline_point_get(const struct heddle_offline_dag *d,
                               struct heddle_scratch *m,
                               struct heddle_offline_point *p)
 {
-    *p = (struct heddle_offline_point){.length = INFINITY};
+    *p = (struct heddle_offline_point){.length = INFINITY, .value = INFINITY};
     p->type = heddle_scratch_get(m, d->n, sizeof(*p->type));
     p->order = heddle_scratch_get(m, d->n, sizeof(*p->order));
     return p->type != NULL && p->order != NULL;
@@ -37,6 +37,23 @@ void heddle_offline_point_copy(const struct heddle_offline_dag *d,
     memcpy(to->type, from->type, d->n * sizeof(*to->type));
     memcpy(to->order, from->order, d->n * sizeof(*to->order));
     to->length = from->length;
+    to->value = from->value;
+}
+
+double heddle_offline_value(const struct heddle_offline_dag *d,
+                            const uint8_t *type, double length)
+{
+    const double within = d->opts->within;
+    double sum = 0.0;
+
+    if (d->cost == NULL)
+        return length;
+    if (within > 0.0 && length > within)
+        return d->cost_top * (length / within);
+    for (uint32_t t = 0; t < d->n; t++)
+        sum += d->cost[(size_t)d->row[t] * d->r + type[t]];
+    sum += d->opts->cost_rate * length;
+    return d->opts->cost_product != 0 ? sum * length : sum;
 }
 
 heddle_status heddle_offline_decoder_init(struct heddle_offline_decoder *c,
@@ -216,6 +233,7 @@ static heddle_status evaluate_slow(struct heddle_offline_decoder *c,
     heddle_scratch_drop(&c->scratch);
     st = heddle_offline_list(c->d, p->type, p->order, &c->scratch, &c->s);
     p->length = c->s.makespan;
+    p->value = heddle_offline_value(c->d, p->type, p->length);
     return st;
 }
 
@@ -243,6 +261,7 @@ heddle_status heddle_offline_evaluate(struct heddle_offline_decoder *c,
         p->length = length;
         memcpy(p->order, c->started, n * sizeof(*p->order));
     }
+    p->value = heddle_offline_value(c->d, p->type, p->length);
     return HEDDLE_OK;
 }
 

@@ -52,6 +52,8 @@ static heddle_status check_extras(const struct heddle_bound_graph *g,
         if (!is_fine(opts->release[t]))
             return BAD("the release of task %u is no number from 0 to 1e290",
                        t);
+    if (!is_fine(opts->within) || !is_fine(opts->cost_rate))
+        return BAD("within or cost_rate is no number from 0 to 1e290");
     if (opts->edge_bytes == NULL)
         return HEDDLE_OK;
     for (uint32_t e = 0; e < g->nedges; e++)
@@ -62,6 +64,41 @@ static heddle_status check_extras(const struct heddle_bound_graph *g,
             opts->byte_time[i] > 1e250)
             return BAD("the link from type %u to type %u makes no sense",
                        i / g->ntypes, i % g->ntypes);
+    return HEDDLE_OK;
+}
+
+/* After the times: a cost where a task can run, and the most of all. */
+static heddle_status take_costs(const struct heddle_offline_opts *opts,
+                                struct heddle_offline_dag *d)
+{
+    const double within = opts->within;
+
+    d->cost = opts->cost;
+    if (d->cost == NULL)
+        return HEDDLE_OK;
+    for (uint32_t t = 0; t < d->n; t++) {
+        double most = 0.0;
+
+        for (uint32_t r = 0; r < d->r; r++) {
+            const double c = d->cost[(size_t)d->row[t] * d->r + r];
+
+            if (heddle_offline_time(d, t, r) == INFINITY)
+                continue;
+            if (!is_fine(c))
+                return BAD("the cost of task %u on type %u is no number from "
+                           "0 to 1e290",
+                           t, r);
+            most = fmax(most, c);
+        }
+        d->cost_top += most;
+    }
+    d->cost_top += opts->cost_rate * within;
+    if (opts->cost_product != 0)
+        d->cost_top *= within;
+    if (!is_fine(d->cost_top))
+        return BAD("the costs of all tasks add up to more than 1e290");
+    if (d->cost_top == 0.0)
+        d->cost_top = 1.0;
     return HEDDLE_OK;
 }
 
@@ -226,6 +263,8 @@ heddle_status heddle_offline_build(const struct heddle_bound_graph *g,
         st = take_workers(g, m, d);
     if (st == HEDDLE_OK)
         st = take_times(g, m, d);
+    if (st == HEDDLE_OK)
+        st = take_costs(opts, d);
     if (st == HEDDLE_OK)
         st = take_edges(g, m, d);
     if (st == HEDDLE_OK)

@@ -39,6 +39,8 @@ struct heddle_offline_dag {
     const double *latency, *byte_time;
     const double *release; /* NULL: none */
     bool is_plain;         /* neither transfers nor releases */
+    const double *cost;    /* [rows x r] NULL: the length counts */
+    double cost_top;       /* no schedule in time costs more */
 
     const struct heddle_bound_graph *graph; /* the caller's */
     const struct heddle_offline_opts *opts;
@@ -209,6 +211,7 @@ struct heddle_offline_point {
     uint8_t *type;   /* [n] */
     uint32_t *order; /* [n] */
     double length;   /* of its schedule */
+    double value;    /* what is made small: the length, or a cost */
 };
 
 struct heddle_offline_decoder {
@@ -237,8 +240,11 @@ bool heddle_offline_point_get(const struct heddle_offline_dag *d,
 void heddle_offline_point_copy(const struct heddle_offline_dag *d,
                                struct heddle_offline_point *to,
                                const struct heddle_offline_point *from);
+/* What a schedule of these types and this length is worth; less is better. */
+double heddle_offline_value(const struct heddle_offline_dag *d,
+                            const uint8_t *type, double length);
 /* Sets p->length to that of the schedule by p->order, or of one that is
- * shorter: the schedule is pushed against its end and back up to `rounds`
+ * shorter, and p->value: the schedule is pushed against its end and back up to `rounds`
  * times, if it is no longer than `worth`. p->order becomes the order of starts
  * of the shortest. */
 HEDDLE_MUST_USE heddle_status heddle_offline_evaluate(
@@ -276,6 +282,14 @@ HEDDLE_MUST_USE heddle_status heddle_offline_search_shares(
     const struct heddle_offline_dag *d, const struct heddle_offline_groups *g,
     struct heddle_offline_decoder *c, struct heddle_scratch *m,
     struct heddle_offline_point *best);
+
+/* --- cheapen.c --------------------------------------------------------------- */
+
+/* With costs: improves *best, which is evaluated, by moving many tasks to
+ * cheaper types at once. Ends by itself, or at the deadline. */
+HEDDLE_MUST_USE heddle_status heddle_offline_cheapen(
+    const struct heddle_offline_dag *d, struct heddle_offline_decoder *c,
+    struct heddle_scratch *m, struct heddle_offline_point *best);
 
 /* --- anneal.c --------------------------------------------------------------- */
 

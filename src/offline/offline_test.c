@@ -238,6 +238,66 @@ TEST(search_is_monotone_and_deterministic)
     sample_fini(&s);
 }
 
+static double cost_of(const struct sample *s, const double *cost,
+                      const struct heddle_offline_result *r)
+{
+    double sum = 0.0;
+
+    for (uint32_t t = 0; t < s->g.ntasks; t++)
+        sum += cost[s->kind[t] * s->g.ntypes + r->type[t]];
+    return sum;
+}
+
+/* Cost instead of length: the GPUs are dear. Within a deadline it is kept, from
+ * a given schedule too; more iterations are never worse. */
+TEST(costs_are_made_small)
+{
+    static const double cost[8] = {1, 9, 1, 9, 1, 9, 1, 9};
+    const struct machine *m = &machines[0];
+    struct heddle_offline_opts o = options();
+    struct heddle_offline_result fast = {.size = sizeof(fast)}, r = fast;
+    struct sample s;
+    double last = INFINITY, length;
+
+    sample_init(&s, 2, m->nworkers, 4, m->us);
+    sample_cholesky(&s, 6);
+    length = sample_run(&s.g, &o, &fast);
+    o.cost = cost;
+    (void)sample_run(&s.g, &o, &r); /* no deadline: everything on cores */
+    CHECK_EQ(cost_of(&s, cost, &r), s.g.ntasks);
+    heddle_offline_finish(&r);
+    o.within = 1.1 * length;
+    o.type = fast.type;
+    o.order = fast.start;
+    for (uint64_t n = 1; n <= 256; n *= 4) {
+        o.iterations = n;
+        CHECK(sample_run(&s.g, &o, &r) <= o.within);
+        CHECK(cost_of(&s, cost, &r) <= last);
+        last = cost_of(&s, cost, &r);
+        heddle_offline_finish(&r);
+    }
+    CHECK(last < cost_of(&s, cost, &fast));
+    /* A rate makes length count: with a large one it is all that counts. */
+    o.cost_rate = 1e6;
+    CHECK(sample_run(&s.g, &o, NULL) <= length);
+    o.cost_rate = 0.0;
+    o.cost_product = 1;
+    CHECK(sample_run(&s.g, &o, &r) * cost_of(&s, cost, &r) <=
+          length * cost_of(&s, cost, &fast));
+    heddle_offline_finish(&r);
+    /* A deadline nobody keeps: the shortest that is found. */
+    o.cost_product = 0;
+    o.within = 1.0;
+    CHECK(sample_run(&s.g, &o, NULL) <= length);
+    o.within = NAN;
+    CHECK_EQ(try_policy(&s.g, &o, "within"), HEDDLE_EINVAL);
+    o.within = 0.0;
+    o.cost = (const double[8]){1, 1, 1, -1, 1, 1, 1, 1};
+    CHECK_EQ(try_policy(&s.g, &o, "cost"), HEDDLE_EINVAL);
+    heddle_offline_finish(&fast);
+    sample_fini(&s);
+}
+
 TEST(search_ends_in_time)
 {
     const struct machine *m = &machines[0];
@@ -277,11 +337,12 @@ TEST(each_allocation_fails)
     o.latency = o.byte_time = link;
     FOR_EACH_POLICY(o)
     {
-        for (int transfers = 0; transfers < 2; transfers++) {
+        for (int extra = 0; extra < 3; extra++) {
             struct faulty f;
             size_t k = 1;
 
-            o.edge_bytes = transfers != 0 ? bytes : NULL;
+            o.edge_bytes = extra == 1 ? bytes : NULL;
+            o.cost = extra == 2 ? m->us : NULL;
             do {
                 struct heddle_offline_result r = {.size = sizeof(r)};
                 heddle_status st;
@@ -302,4 +363,4 @@ TEST(each_allocation_fails)
 
 TEST_MAIN(random_graphs, degenerate_graphs, absurd_input_is_refused,
           fixed_follows, search_is_monotone_and_deterministic,
-          search_ends_in_time, each_allocation_fails)
+          costs_are_made_small, search_ends_in_time, each_allocation_fails)

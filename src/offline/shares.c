@@ -124,12 +124,12 @@ struct shares {
     struct heddle_scratch *m;
     uint32_t *count, *trial, *full; /* [groups x r] away from home */
     struct heddle_offline_point p, *best;
-    double length; /* of `count` */
+    double value;  /* of `count` */
     uint32_t left; /* trials */
     struct knob *knob;
     uint32_t nknobs;
     uint32_t *start; /* [STARTS x groups x r] */
-    double start_length[STARTS];
+    double start_value[STARTS];
 };
 
 static uint32_t size_of(const struct shares *s, uint32_t g)
@@ -177,10 +177,10 @@ static heddle_status attempt(struct shares *s, bool *is_better)
         st = heddle_offline_evaluate(s->c, &s->p, ROUNDS, INFINITY);
     if (st != HEDDLE_OK)
         return st;
-    if (s->p.length < s->best->length)
+    if (s->p.value < s->best->value)
         heddle_offline_point_copy(s->d, s->best, &s->p);
-    if (s->p.length < s->length) {
-        s->length = s->p.length;
+    if (s->p.value < s->value) {
+        s->value = s->p.value;
         *is_better = true;
         memcpy(s->count, s->trial,
                (size_t)s->g->n * s->d->r * sizeof(*s->count));
@@ -194,17 +194,17 @@ static void remember(struct shares *s)
     const size_t n = (size_t)s->g->n * s->d->r;
     int i = STARTS - 1;
 
-    if (s->p.length >= s->start_length[i])
+    if (s->p.value >= s->start_value[i])
         return;
     for (int k = 0; k < STARTS; k++)
-        if (s->p.length == s->start_length[k])
+        if (s->p.value == s->start_value[k])
             return; /* most likely the same */
-    for (; i > 0 && s->start_length[i - 1] > s->p.length; i--) {
-        s->start_length[i] = s->start_length[i - 1];
+    for (; i > 0 && s->start_value[i - 1] > s->p.value; i--) {
+        s->start_value[i] = s->start_value[i - 1];
         memcpy(s->start + (size_t)i * n, s->start + (size_t)(i - 1) * n,
                n * sizeof(*s->start));
     }
-    s->start_length[i] = s->p.length;
+    s->start_value[i] = s->p.value;
     memcpy(s->start + (size_t)i * n, s->trial, n * sizeof(*s->start));
 }
 
@@ -304,10 +304,10 @@ static heddle_status climb(struct shares *s, int start, uint32_t trials)
     heddle_status st = HEDDLE_OK;
     double step = 0.25;
 
-    if (s->start_length[start] == INFINITY)
+    if (s->start_value[start] == INFINITY)
         return HEDDLE_OK;
     s->left = trials;
-    s->length = s->start_length[start];
+    s->value = s->start_value[start];
     memcpy(s->count, s->start + (size_t)start * n, n * sizeof(*s->count));
     for (int i = 0; i < STEPS && st == HEDDLE_OK; i++, step /= 2.0) {
         bool any = true;
@@ -329,7 +329,7 @@ static bool shares_get(struct shares *s)
     s->start = heddle_scratch_get(s->m, n * STARTS, sizeof(*s->start));
     s->knob = heddle_scratch_get(s->m, n, sizeof(*s->knob));
     for (int i = 0; i < STARTS; i++)
-        s->start_length[i] = INFINITY;
+        s->start_value[i] = INFINITY;
     if (s->knob == NULL || s->count == NULL || s->trial == NULL ||
         s->full == NULL || s->start == NULL ||
         !heddle_offline_point_get(d, s->m, &s->p))
@@ -358,7 +358,7 @@ heddle_status heddle_offline_search_shares(
     uint8_t *type = heddle_scratch_get(m, d->n, sizeof(*type));
     heddle_status st = HEDDLE_ENOMEM;
 
-    s.length = INFINITY;
+    s.value = INFINITY;
     if (shares_get(&s) && type != NULL)
         st = heddle_offline_balance(d, 0.0, NULL, m, type);
     for (uint32_t t = 0; t < d->n && st == HEDDLE_OK; t++)
@@ -386,7 +386,7 @@ static heddle_status run(const struct heddle_offline_dag *d,
     if (st == HEDDLE_OK)
         st = heddle_offline_search_shares(d, &g, &c, m, &best);
     if (st == HEDDLE_OK)
-        st = best.length < INFINITY
+        st = best.value < INFINITY
                  ? heddle_offline_emit(&c, &best, m, out)
                  : heddle_offline_list_types(d, d->home, m, out);
     heddle_offline_decoder_fini(&c);

@@ -387,6 +387,24 @@ TEST(curves)
                            HEDDLE_LOG_MEM_ALLOC, &m);
         heddle_trace_event(lab_lane(&b, 0), HEDDLE_TRACE_DATA, HEDDLE_LOG_POWER,
                            &p);
+        /* The same with a counter that has jumped before the last sample. */
+        heddle_trace_event(lab_lane(&b, 0), HEDDLE_TRACE_DATA, HEDDLE_LOG_POWER,
+                           &(struct heddle_trace_event){
+                               .t = p.t,
+                               .x = p.x,
+                               .b = 3,
+                               .c = i == 2 ? HEDDLE_LOG_POWER_GAP : 0});
+    }
+    /* Read four times as often as it is updated; one that never moves. */
+    for (unsigned i = 0; i < 10; i++) {
+        const struct heddle_trace_event p = {
+            .t = 1000000 * i, .x = 200000 * (i / 4), .b = 5};
+        const struct heddle_trace_event q = {.t = 1000000 * i, .x = 7, .b = 6};
+
+        heddle_trace_event(lab_lane(&b, 0), HEDDLE_TRACE_DATA, HEDDLE_LOG_POWER,
+                           &p);
+        heddle_trace_event(lab_lane(&b, 0), HEDDLE_TRACE_DATA, HEDDLE_LOG_POWER,
+                           &q);
     }
     lab_submit(&b, 1, 1, 0, 0);
     lab_submit(&b, 2, 1, 5, 0);
@@ -416,6 +434,18 @@ TEST(curves)
     CHECK_EQ(c->n, 2);
     CHECK_NEAR(c->value[0], 50, 1e-9);
     CHECK_NEAR(c->value[1], 150, 1e-9);
+    heddle_explain_curve_destroy(c);
+    CHECK_OK(heddle_explain_curve_create(log, HEDDLE_CURVE_POWER, 3, NULL, &c));
+    CHECK_EQ(c->n, 1);
+    CHECK_NEAR(c->value[0], 50, 1e-9);
+    heddle_explain_curve_destroy(c);
+    /* 200 mJ in 4 ms, all the time: no peaks where the counter jumps. */
+    CHECK_OK(heddle_explain_curve_create(log, HEDDLE_CURVE_POWER, 5, NULL, &c));
+    CHECK_EQ(c->n, 1);
+    CHECK_NEAR(c->value[0], 50, 1e-9);
+    heddle_explain_curve_destroy(c);
+    CHECK_OK(heddle_explain_curve_create(log, HEDDLE_CURVE_POWER, 6, NULL, &c));
+    CHECK(c->n == 1 && c->value[0] == 0);
     heddle_explain_curve_destroy(c);
     CHECK_STATUS(heddle_explain_curve_create(
                      log, (enum heddle_explain_curve_kind)99, 0, NULL, &c),

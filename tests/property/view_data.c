@@ -622,22 +622,27 @@ TEST(a_quick_pack_has_the_tasks)
     heddle_log_close(log);
 }
 
-static void fail_allocations(const heddle_log *log, bool is_quick)
+static void fail_allocations(const heddle_log *log, bool is_quick,
+                             const heddle_energy *energy)
 {
     struct view_pack *p = NULL;
     struct faulty f;
     heddle_status st = HEDDLE_ENOMEM;
 
     for (size_t k = 1; st != HEDDLE_OK; k++) {
-        struct view_opts o = {
-            .file = "x.log", .npacks = 1, .is_quick = is_quick};
+        struct view_opts o = {.file = "x.log",
+                              .npacks = 1,
+                              .is_quick = is_quick,
+                              .energy = energy};
 
         faulty_init(&f, k);
         o.allocator = &f.a;
         st = view_pack_create(log, &o, &p);
         CHECK(st == HEDDLE_OK || st == HEDDLE_ENOMEM);
-        if (st == HEDDLE_OK)
+        if (st == HEDDLE_OK) {
+            CHECK((strstr(p->dir, "\"energy\":{") != NULL) == (energy != NULL));
             view_pack_unref(p);
+        }
         CHECK_EQ(f.nlive, 0);
         CHECK(k < 10000);
     }
@@ -645,10 +650,17 @@ static void fail_allocations(const heddle_log *log, bool is_quick)
 
 TEST(every_allocation_may_fail)
 {
+    const struct heddle_energy_active row = {
+        .size = sizeof(row), .kernel = "*", .device = "*", .watts = 5};
     heddle_log *log = sample_log(40);
+    heddle_energy *e = NULL;
 
-    fail_allocations(log, false);
-    fail_allocations(log, true);
+    CHECK_OK(heddle_energy_create(NULL, &e));
+    CHECK_OK(heddle_energy_set_active(e, &row));
+    fail_allocations(log, false, NULL);
+    fail_allocations(log, true, NULL);
+    fail_allocations(log, false, e);
+    heddle_energy_destroy(e);
     heddle_log_close(log);
 }
 

@@ -96,6 +96,28 @@ test('a click on a task shows its panel and arrows', async () => {
     assert.equal(await b.eval('heddleView.selected()'), null);
 });
 
+test('energy: what was measured, by the model, and what is missing', async () => {
+    await open(url);
+    assert.match(await text('panel-body'), /No energy was measured: no counter: this run is made up\./);
+    await open(page('measured.html', synth({nt: 6, energy: 'measured'})));
+    const measured = await text('panel-body');
+    assert.match(measured, /package-0 \(cpu\)\s+[\d.]+ [µmk]?J/);
+    assert.match(measured, /need an energy model/);
+    await open(page('energy.html', synth({nt: 6, energy: 'model'})));
+    const model = await text('panel-body');
+    assert.match(model, /By the model [\d.]+ [µmk]?J, [\d.]+ % of it idle power/);
+    assert.match(model, /gemm\s+cpu\s+[\d.]+ [mµ]?s\s+[\d.]+ W\s+[\d.]+ [µmk]?J/);
+    assert.match(model, /does not know 3 tasks/);
+    await b.eval("heddleView.app.tabs.show('kernels')");
+    assert.match(await text('panel-body'), /Energy/);
+    assert.deepEqual(b.errors, []);
+    await picture('energy.png');
+    await open(page('energies.html', synth({nt: 6, energy: 'model', packs: 2}),
+        synth({nt: 5, energy: 'model', packs: 2})));
+    assert.match(await text('panel-body'), /Energy by the model\s+[\d.]+ [µmk]?J\s+[\d.]+ [µmk]?J\s+−[\d.]+ %/);
+    await open(url);
+});
+
 test('wheel, drag, box and keys change the range', async () => {
     const all = await range(), len = (r) => r[1] - r[0];
     await wheel(700, 300, -240);

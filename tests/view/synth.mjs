@@ -321,7 +321,7 @@ export function synth(opts = {}) {
                     else if (used > 5) { used -= 2; add(x[0], -2 * tile); }
                 }
             });
-            curve('power of gpu 0', 'power', 'W', null, each((t) => s.start[t], end, 55));
+            curve('power of gpu0', 'power', 'W', null, each((t) => s.start[t], end, 55));
         }
     }
     const arrays = {};
@@ -352,8 +352,25 @@ export function synth(opts = {}) {
         bounds: o.level && g.n ? {kind: {path: Math.round(makespan * 0.55),
             area: Math.round(makespan * 0.8), mixed: Math.round(makespan * 0.85),
             window: best}, best, durations: 'measured medians'} : null,
-        curves, arrays};
+        energy_why: o.energy ? null : 'no counter: this run is made up',
+        energy: o.energy ? synthEnergy(o, perKernel, makespan / 1e9) : null, curves, arrays};
     return {dir, arrays: a};
+}
+
+// Two domains of 40 and 60 W when idle; kernel k draws 10 (k + 1) W more. The model is
+// of the first one and 2 % high. energy: 'measured' or 'model'.
+function synthEnergy(o, kernels, seconds) {
+    const rows = kernels.map((k, i) => ({name: k.name, variant: '', device: 'cpu', tasks: k.n,
+        seconds: k.total_ns / 1e9, watts: 10 * (i + 1), joules: 10 * (i + 1) * k.total_ns / 1e9}));
+    const active = rows.reduce((x, r) => x + r.joules, 0), idle = 100 * seconds;
+    const domains = [{name: 'package-0', device: 'cpu', joules: 40 * seconds + active, seconds,
+        peak_watts: 300}, {name: 'gpu0', device: 'cuda0', joules: 60 * seconds, seconds, peak_watts: 61}];
+    if (o.energy === 'measured') return {domains, model: null};
+    const of = (d, still, work) => ({name: d.name, device: d.device, joules: still + work, idle: still,
+        active: work, move: 0, measured: d.joules, predicted: 1.02 * d.joules});
+    return {domains, model: {file: 'made-up.energy', seconds, joules: idle + active, idle, active, move: 0,
+        unknown_tasks: 3, domains: [of(domains[0], 40 * seconds, active), of(domains[1], 60 * seconds, 0)],
+        kernels: rows.filter((r) => r.tasks)}};
 }
 
 // The bytes of an array as the format stores them.

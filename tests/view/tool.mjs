@@ -29,6 +29,16 @@ demo('one.log', '1', '2');
 demo('two.log', '1', '1');
 demo('zero.log', '0', '2');
 run('trace', 'view', 'one.log', '-o', 'one.html');
+// Counters of a machine that the model describes: what is measured is what it says.
+writeFileSync(place('m.energy'), `heddle-energy 1
+domain package-0 idle_watts 40 device cpu
+domain board idle_watts 5
+active * cpu watts 10
+active gemm cpu watts 20
+`);
+run('energy', 'plant', 'one.log', '--model', 'm.energy', '-o', 'energy.log', '--sample', '1ms',
+    '--period', '1ms', '--margin', '5ms');
+run('trace', 'view', 'energy.log', '-o', 'energy.html', '--energy-model', 'm.energy');
 run('trace', 'view', 'one.log', 'two.log', '-o', 'both.html');
 run('trace', 'view', 'zero.log', '-o', 'zero.html');
 const whole = readFileSync(place('one.log'));
@@ -63,6 +73,15 @@ let server = null;
 try {
     await open(`file://${place('one.html')}`);
     await checks();
+    await open(`file://${place('energy.html')}`);
+    const energy = await text('panel-body');
+    assert.match(energy, /package-0 \(cpu\)\s+[\d.]+ [µmk]?J/);
+    assert.match(energy, /board/);
+    assert.match(energy, /By the model/);
+    const curves = await b.eval('heddleView.app.curves.list.filter((c) => c.kind === "power").map((c) => [c.name, c.max])');
+    assert.deepEqual(curves.map((c) => c[0]), ['power of package-0', 'power of board']);
+    assert.ok(curves[0][1] > 40 && curves[0][1] < 100, `${curves[0][1]} W at most`);
+    assert.deepEqual(b.errors, []);
     await open(`file://${place('both.html')}`);
     assert.equal(await b.eval('heddleView.app.runs.length'), 2);
     assert.match(await text('panel-body'), /A is .*one.*, B is .*two/);

@@ -16,13 +16,14 @@ import {Run} from '../../tools/view/run.js';
 import {View} from '../../tools/view/view.js';
 import {searchTasks, parseQuery, matchTexts} from '../../tools/view/search.js';
 import {idleSums} from '../../tools/view/idle.js';
+import {energySums} from '../../tools/view/energy.js';
 import {rangeStats} from '../../tools/view/stats.js';
 import {curveColumns} from '../../tools/view/curves.js';
 import {assignStyles, inkOn} from '../../tools/view/colour.js';
 import {readHash, writeHash} from '../../tools/view/permalink.js';
 import {alignRuns} from '../../tools/view/compare.js';
 import {readyTime, whyItWaited} from '../../tools/view/panel.js';
-import {formatTime, formatMoment, formatBytes, formatCount, formatTick, tickUnit, niceStep} from '../../tools/view/format.js';
+import {formatTime, formatMoment, formatBytes, formatCount, formatJoules, formatTick, tickUnit, niceStep} from '../../tools/view/format.js';
 
 let seed = 12345;
 const random = (n) => {
@@ -277,6 +278,26 @@ test('idle time adds up to workers x makespan, and a mistake is noticed', () => 
         dir.lanes[0].idle.work += 1;
         assert.ok(!idleSums(dir).agree);
     }
+});
+
+test('energy: domains, kernels and the idle share add up', () => {
+    assert.equal(energySums(synth({nt: 6}).dir), null);
+    const measured = energySums(synth({nt: 6, energy: 'measured'}).dir);
+    assert.equal(measured.model, null);
+    assert.deepEqual(measured.domains.map((d) => d.name), ['package-0', 'gpu0']);
+    const {dir} = synth({nt: 6, energy: 'model'}), s = energySums(dir), seconds = dir.makespan_ns / 1e9;
+    assert.ok(Math.abs(s.measured - s.sum) < 1e-9 * s.sum);
+    assert.ok(Math.abs([...s.kernels.values()].reduce((x, y) => x + y) - dir.energy.model.active) < 1e-9);
+    assert.ok(Math.abs(s.idleShare - 100 * seconds / s.sum) < 1e-12);
+    const [cpu, gpu] = s.domains;
+    assert.ok(Math.abs(cpu.error - 0.02) < 1e-9 && Math.abs(gpu.mean - 60) < 1e-9);
+    assert.equal(gpu.idle, 1);
+    // What nobody knows is nothing, and does no harm.
+    dir.energy.model.kernels[0].joules = null;
+    dir.energy.domains = [];
+    assert.ok(Number.isNaN(energySums(dir).domains[0].mean ?? NaN));
+    assert.equal(energySums(dir).measured, 0);
+    assert.equal(energySums({energy: {}}).domains.length, 0);
 });
 
 test('statistics of the whole range are the totals', async () => {
@@ -543,6 +564,9 @@ test('numbers for people', () => {
     assert.equal(formatMoment(0, 5), '0');
     assert.equal(formatTime(NaN), '–');
     assert.equal(formatBytes(1536), '1.50 KiB');
+    assert.equal(formatJoules(4563), '4.56 kJ');
+    assert.equal(formatJoules(0.0123), '12.3 mJ');
+    assert.equal(formatJoules(0), '0 J');
     assert.equal(niceStep(3e-7), 5e-7);
     assert.deepEqual(tickUnit(5e5, 3.6e6), ['ms', 1e6]);
     assert.equal(formatTick(1.5e6, 5e5, ['ms', 1e6]), '1.5 ms');

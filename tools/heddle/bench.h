@@ -31,6 +31,7 @@ struct bench_opts {
     const char *log;   /* a file; NULL: the recorder keeps the latest records */
     uint64_t tasks, workers, reps, window, log_level;
     double task_ns;         /* 0: empty kernels */
+    const char *energy;     /* as in heddle_ctx_opts; NULL: off */
     const char *devices;    /* as in heddle_ctx_opts */
     uint64_t device_memory; /* the same */
     bool no_log, no_bind, gate;

@@ -4,8 +4,7 @@
  *
  * Cases      tile Cholesky of 10, 16 and 24 tiles a side on three machines whose
  *            kernels were measured, without transfers. The bound is the best
- *            that heddle/bound.h finds. The times of the machines are data of
- *            this benchmark: results can be compared without any file.
+ *            that heddle/bound.h finds. bench_anchor.h has the machines.
  * Large      one policy on a layered graph of --tasks tasks and 32 workers: how
  *            long it takes itself.
  */
@@ -16,24 +15,10 @@
 #include "base/json.h"
 #include "base/rng.h"
 #include "base/text.h"
+#include "bench_anchor.h"
 #include "heddle/offline.h"
-#include "sim_graph.h"
 
-enum { NSIZES = 3, NMACHINES = 3, MAX_POLICIES = 64 };
-
-static const uint32_t sizes[NSIZES] = {10, 16, 24};
-
-/* Microseconds by kind, on a core and on a GPU: tiles of 960 x 960 floats. One
- * core per GPU drives it and does not count. */
-static const struct {
-    const char *name;
-    uint32_t nworkers[2];
-    double us[2 * CHOLESKY_NKINDS];
-} machines[NMACHINES] = {
-    {"mirage", {9, 3}, {18850, 5475, 45647, 6407, 43890, 1410, 87780, 2821}},
-    {"attila", {9, 3}, {75934, 46032, 43616, 6308, 42038, 1404, 84076, 2807}},
-    {"idgraf", {4, 8}, {20696, 55403, 47115, 6547, 44938, 1410, 89875, 2819}},
-};
+enum { MAX_POLICIES = 64 };
 
 struct offline_bench {
     struct cli *c;
@@ -41,56 +26,8 @@ struct offline_bench {
     uint64_t time_ns, seed, tasks;
 };
 
-/* A graph with its arrays. */
-struct input {
-    struct heddle_bound_graph g;
-    uint32_t *kind, *from, *to;
-};
-
-static void input_free(struct input *in)
-{
-    free(in->kind);
-    free(in->from);
-    free(in->to);
-}
-
-static bool input_get(struct input *in, size_t ntasks, size_t nedges)
-{
-    *in = (struct input){.g = {.size = sizeof(in->g),
-                               .ntasks = (uint32_t)ntasks,
-                               .nedges = (uint32_t)nedges}};
-    in->kind = calloc(ntasks + 1, sizeof(uint32_t));
-    in->from = calloc(nedges + 1, sizeof(uint32_t));
-    in->to = calloc(nedges + 1, sizeof(uint32_t));
-    in->g.kind = in->kind;
-    in->g.edge_from = in->from;
-    in->g.edge_to = in->to;
-    return in->kind != NULL && in->from != NULL && in->to != NULL;
-}
-
-static heddle_status make_cholesky(struct input *in, uint32_t tiles)
-{
-    struct sim_graph s;
-    size_t nedges = 0;
-    heddle_status st = sim_graph_make(&s, SIM_CHOLESKY, tiles, 0);
-    uint32_t *pair = st == HEDDLE_OK ? sim_graph_edges(&s, &nedges) : NULL;
-
-    *in = (struct input){0};
-    if (pair == NULL || !input_get(in, s.ntasks, nedges))
-        st = HEDDLE_ENOMEM;
-    for (size_t i = 0; i < s.ntasks && st == HEDDLE_OK; i++)
-        in->kind[i] = s.task[i].kind;
-    for (size_t e = 0; e < nedges && st == HEDDLE_OK; e++) {
-        in->from[e] = pair[2 * e];
-        in->to[e] = pair[2 * e + 1];
-    }
-    free(pair);
-    sim_graph_free(&s);
-    return st;
-}
-
 /* Each task behind up to three of the thousand before it. */
-static heddle_status make_layers(struct input *in, uint32_t ntasks,
+static heddle_status make_layers(struct anchor *in, uint32_t ntasks,
                                  uint64_t seed)
 {
     enum { BACK = 1000, PREDS = 3 };
@@ -98,7 +35,7 @@ static heddle_status make_layers(struct input *in, uint32_t ntasks,
     uint32_t n = 0;
 
     heddle_rng_seed(&r, seed);
-    if (!input_get(in, ntasks, (size_t)PREDS * ntasks))
+    if (!anchor_get(in, ntasks, (size_t)PREDS * ntasks))
         return HEDDLE_ENOMEM;
     for (uint32_t t = 0; t < ntasks; t++) {
         in->kind[t] = heddle_rng_below32(&r, CHOLESKY_NKINDS);
@@ -163,14 +100,14 @@ static int print_summary(const struct offline_bench *b, const char *policy,
 
     if (!b->c->json) {
         fprintf(b->c->out, "%s: mean ratio %.4f, worst %.4f over %d cases\n",
-                policy, mean, worst, NSIZES * NMACHINES);
+                policy, mean, worst, ANCHOR_NSIZES * ANCHOR_NMACHINES);
         return 0;
     }
     heddle_json_init_file(&j, b->c->out);
     heddle_json_object(&j);
     heddle_json_key_str(&j, "name", "offline summary");
     heddle_json_key_str(&j, "policy", policy);
-    heddle_json_key_uint(&j, "cases", NSIZES * NMACHINES);
+    heddle_json_key_uint(&j, "cases", ANCHOR_NSIZES * ANCHOR_NMACHINES);
     heddle_json_key_double(&j, "mean_ratio", mean);
     heddle_json_key_double(&j, "worst_ratio", worst);
     heddle_json_end(&j);
@@ -231,19 +168,19 @@ static int run_case(const struct offline_bench *b, unsigned m, uint32_t tiles,
                     double *worst)
 {
     struct row row = {
-        .name = "offline", .machine = machines[m].name, .tiles = tiles};
-    struct input in;
-    heddle_status st = make_cholesky(&in, tiles);
+        .name = "offline", .machine = anchor_machines[m].name, .tiles = tiles};
+    struct anchor in;
+    heddle_status st = anchor_cholesky(&in, tiles);
     int rc = 0;
 
     if (st != HEDDLE_OK) {
-        input_free(&in);
+        anchor_free(&in);
         return cli_fail(b->c, "%s", heddle_status_text(st));
     }
     in.g.ntypes = 2;
     in.g.nkinds = CHOLESKY_NKINDS;
-    in.g.nworkers = machines[m].nworkers;
-    in.g.time = machines[m].us;
+    in.g.nworkers = anchor_machines[m].nworkers;
+    in.g.time = anchor_machines[m].us;
     row.ntasks = in.g.ntasks;
     row.bound = bound_of(b, &in.g);
     for (unsigned p = 0; p < npolicies && rc == 0; p++) {
@@ -254,7 +191,7 @@ static int run_case(const struct offline_bench *b, unsigned m, uint32_t tiles,
         sum[p] += row.makespan / row.bound;
         worst[p] = fmax(worst[p], row.makespan / row.bound);
     }
-    input_free(&in);
+    anchor_free(&in);
     return rc;
 }
 
@@ -266,14 +203,14 @@ static int run_large(const struct offline_bench *b, const char *policy)
     const struct heddle_bound_limits l = {.size = sizeof(l),
                                           .which = 1u << HEDDLE_BOUND_AREA};
     struct heddle_bound_result r = {.size = sizeof(r)};
-    struct input in;
+    struct anchor in;
     heddle_status st = make_layers(&in, (uint32_t)b->tasks, b->seed);
     int rc;
 
     in.g.ntypes = 2;
     in.g.nkinds = CHOLESKY_NKINDS;
     in.g.nworkers = nworkers;
-    in.g.time = machines[0].us;
+    in.g.time = anchor_machines[0].us;
     if (st == HEDDLE_OK)
         st = heddle_bound_all(&in.g, &l, &r);
     row.ntasks = in.g.ntasks;
@@ -283,7 +220,7 @@ static int run_large(const struct offline_bench *b, const char *policy)
     if (rc == 0)
         rc = print_row(b, &row);
     heddle_bound_finish(&r);
-    input_free(&in);
+    anchor_free(&in);
     return rc;
 }
 
@@ -326,11 +263,12 @@ static int offline_run(struct cli *c, int argc, char **argv)
         return cli_error(c, "there is no offline policy '%s'", b.policy);
     if (b.tasks > 0)
         return run_large(&b, b.policy == NULL ? "heft" : b.policy);
-    for (unsigned m = 0; m < NMACHINES && rc == 0; m++)
-        for (unsigned i = 0; i < NSIZES && rc == 0; i++)
-            rc = run_case(&b, m, sizes[i], policy, n, sum, worst);
+    for (unsigned m = 0; m < ANCHOR_NMACHINES && rc == 0; m++)
+        for (unsigned i = 0; i < ANCHOR_NSIZES && rc == 0; i++)
+            rc = run_case(&b, m, anchor_sizes[i], policy, n, sum, worst);
     for (unsigned p = 0; p < n && rc == 0; p++)
-        rc = print_summary(&b, policy[p], sum[p] / (NMACHINES * NSIZES),
+        rc = print_summary(&b, policy[p],
+                           sum[p] / (ANCHOR_NMACHINES * ANCHOR_NSIZES),
                            worst[p]);
     return rc;
 }

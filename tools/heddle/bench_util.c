@@ -116,6 +116,7 @@ int bench_open(struct cli *c, const struct bench_opts *o,
     opts.log = o->no_log ? HEDDLE_OFF : HEDDLE_ON;
     opts.log_level = (int)o->log_level;
     opts.log_path = o->log;
+    opts.energy = o->energy != NULL ? o->energy : "off";
     opts.devices = o->devices;
     opts.device_memory = o->device_memory;
     opts.model_dir = "";

@@ -22,6 +22,7 @@
 #include "heddle/heddle.h"
 #include "heddle/machine.h"
 #include "heddle/perf.h"
+#include "info_energy.h"
 
 #define DIR_BYTES 4096
 #define CELL      32
@@ -352,6 +353,7 @@ static heddle_status info_json(FILE *out, const struct info *i)
     heddle_json_key_str(&j, "model_dir",
                         i->model_dir[0] != '\0' ? i->model_dir : NULL);
     json_gpus(&j, i);
+    info_energy_json(&j);
     json_devices(&j, i);
     json_lists(&j);
     heddle_json_end(&j);
@@ -466,6 +468,7 @@ static void info_lines(FILE *out, const struct info *i)
         fprintf(out, "defaults    a context cannot be started: %s\n", i->why);
     line_gpus(out, i);
     line_devices(out, i);
+    info_energy_lines(out);
     for (unsigned k = 0; heddle_sched_get_info(k, &s) == HEDDLE_OK; k++)
         fprintf(out, "%s%-6s %s\n", k == 0 ? "schedulers  " : "            ",
                 s.name, s.help);

@@ -29,6 +29,12 @@ void energy_model_path(const heddle_log *log, char path[ENERGY_PATH]);
 int energy_open_model(struct cli *c, const char *file, const heddle_log *log,
                       char path[ENERGY_PATH], heddle_energy **out);
 
+/* The same on another machine, whose description is the file `machine`; NULL: the
+ * log's. */
+int energy_open_model_for(struct cli *c, const char *file, const char *machine,
+                          const heddle_log *log, char path[ENERGY_PATH],
+                          heddle_energy **out);
+
 /* Makes the folders a file is in; those that are there are fine. */
 void energy_make_folders(const char *path);
 

@@ -78,10 +78,10 @@ static void put_escaped(struct heddle_text *t, const char *s, size_t n)
     }
 }
 
-void energy_model_path(const heddle_log *log, char path[ENERGY_PATH])
+/* Where the model of a machine is kept; "dir/node.machine" is "node". */
+static void path_of_machine(const char *name, char path[ENERGY_PATH])
 {
-    const char *dir = getenv("HEDDLE_MODEL_DIR");
-    const char *name = info(log, "machine"), *dot;
+    const char *dir = getenv("HEDDLE_MODEL_DIR"), *dot;
     char cache[ENERGY_PATH];
     struct heddle_text t;
     size_t n;
@@ -90,10 +90,6 @@ void energy_model_path(const heddle_log *log, char path[ENERGY_PATH])
         heddle_env_cache_dir(cache, sizeof(cache));
         dir = cache;
     }
-    if (name == NULL || name[0] == '\0')
-        name = info(log, "host");
-    if (name == NULL || name[0] == '\0')
-        name = "unknown";
     if (strrchr(name, '/') != NULL)
         name = strrchr(name, '/') + 1;
     dot = strrchr(name, '.');
@@ -109,8 +105,26 @@ void energy_model_path(const heddle_log *log, char path[ENERGY_PATH])
         path[0] = '\0';
 }
 
+void energy_model_path(const heddle_log *log, char path[ENERGY_PATH])
+{
+    const char *name = info(log, "machine");
+
+    if (name == NULL || name[0] == '\0')
+        name = info(log, "host");
+    if (name == NULL || name[0] == '\0')
+        name = "unknown";
+    path_of_machine(name, path);
+}
+
 int energy_open_model(struct cli *c, const char *file, const heddle_log *log,
                       char path[ENERGY_PATH], heddle_energy **out)
+{
+    return energy_open_model_for(c, file, NULL, log, path, out);
+}
+
+int energy_open_model_for(struct cli *c, const char *file, const char *machine,
+                          const heddle_log *log, char path[ENERGY_PATH],
+                          heddle_energy **out)
 {
     char why[512] = "";
     struct heddle_text t;
@@ -119,6 +133,8 @@ int energy_open_model(struct cli *c, const char *file, const heddle_log *log,
     if (file != NULL) {
         heddle_text_init(&t, path, ENERGY_PATH);
         heddle_text_str(&t, file);
+    } else if (machine != NULL) {
+        path_of_machine(machine, path);
     } else {
         energy_model_path(log, path);
     }

@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "page.h"
+
 #define WIDTH  1100.0
 #define LEFT   90.0
 #define RIGHT  20.0
@@ -22,47 +24,6 @@
 #define LANE   22.0
 #define TOP    14.0
 #define NTOP   20 /* rows of a table */
-
-static const char head[] =
-    "<meta name=viewport content=\"width=device-width\">\n<style>\n"
-    ":root{--bg:#fff;--fg:#222;--dim:#666;--grid:#e2e2e2;--keep:#0b62a4;"
-    "--again:#c8501e;--move:#1a7f4b;--line:#c2185b;--fill:#0b62a433}\n"
-    "@media (prefers-color-scheme:dark){:root{--bg:#16181c;--fg:#e6e6e6;"
-    "--dim:#a0a4aa;--grid:#33363c;--keep:#5eb1ef;--again:#ff9462;"
-    "--move:#5fce94;--line:#ff80ab;--fill:#5eb1ef33}}\n"
-    "body{background:var(--bg);color:var(--fg);font:14px system-ui,sans-serif;"
-    "max-width:1100px;margin:1em auto;padding:0 1em}\n"
-    "h1{font-size:20px}h2{font-size:16px;margin-top:1.6em}\n"
-    "svg{width:100%;height:auto}text{fill:var(--fg);font-size:12px}"
-    ".dim{fill:var(--dim);color:var(--dim)}\n"
-    ".keep{fill:var(--keep)}.again{fill:var(--again)}.move{fill:var(--move)}"
-    ".box{fill:var(--keep);fill-opacity:.55;stroke:var(--bg);"
-    "stroke-width:.4}.box.again{fill:var(--again)}.box.move{fill:var(--move)}\n"
-    ".mem{fill:var(--fill);stroke:var(--keep)}.budget{stroke:var(--line);"
-    "stroke-dasharray:6 4}.grid{stroke:var(--grid)}\n"
-    ".curve{fill:none;stroke:var(--keep);stroke-width:1.6}"
-    ".bound{fill:none;stroke:var(--dim);stroke-dasharray:3 3}\n"
-    "table{border-collapse:collapse}td,th{padding:2px 12px 2px 0;"
-    "text-align:right}td:first-child,th:first-child{text-align:left}\n"
-    "</style>\n";
-
-static void put_text(FILE *f, const char *s)
-{
-    for (; *s != '\0'; s++) {
-        if (*s == '<')
-            fputs("&lt;", f);
-        else if (*s == '>')
-            fputs("&gt;", f);
-        else if (*s == '&')
-            fputs("&amp;", f);
-        else if (*s == '"')
-            fputs("&quot;", f);
-        else if ((unsigned char)*s < 32 || *s == 127)
-            fputc('?', f);
-        else
-            fputc(*s, f);
-    }
-}
 
 static const char *op_name(const struct heddle_plan_graph *g, uint32_t op,
                            char buf[PLAN_CELL])
@@ -384,8 +345,8 @@ static void box(const struct plan_page *s, uint32_t i, double leave,
             : is_again ? " again"
                        : "",
             x, y_of((double)(q->offset + bytes), high), w, h);
-    put_text(f,
-             op_name(s->g, is_work ? p->what : s->g->values[q->value].op, a));
+    page_text(f,
+              op_name(s->g, is_work ? p->what : s->g->values[q->value].op, a));
     fprintf(f, "%s, %s at %llu</title></rect>\n", is_work ? " (workspace)" : "",
             plan_text_bytes(b, bytes), (unsigned long long)q->offset);
 }
@@ -451,8 +412,9 @@ static void table(const struct plan_page *s, struct row *row, size_t n,
             title, unit);
     for (size_t i = 0; i < n && i < NTOP && row[i].times > 0; i++) {
         fputs("<tr><td>", f);
-        put_text(f, op_name(s->g,
-                            is_op ? row[i].id : s->g->values[row[i].id].op, a));
+        page_text(
+            f,
+            op_name(s->g, is_op ? row[i].id : s->g->values[row[i].id].op, a));
         fprintf(f, "<td>%u<td>", row[i].times);
         if (is_op)
             fprintf(f, "%.6g</tr>\n", row[i].cost);
@@ -577,7 +539,7 @@ static void summary(const struct plan_page *s, FILE *f)
     char a[PLAN_CELL], b[PLAN_CELL], d[PLAN_CELL];
 
     fputs("<h1>", f);
-    put_text(f, s->g->name);
+    page_text(f, s->g->name);
     fprintf(f,
             "</h1>\n<p>Budget %s; alive at most %s; arena %s. Time %.6g, "
             "%+.3f %% over every operation once; no plan is shorter than "
@@ -585,10 +547,10 @@ static void summary(const struct plan_page *s, FILE *f)
             plan_text_bytes(a, p->budget), plan_text_bytes(b, p->peak_bytes),
             plan_text_bytes(d, p->arena_bytes), p->makespan,
             100 * plan_increase(p), 100 * plan_bound(p));
-    put_text(f, p->bound_note);
+    page_text(f, p->bound_note);
     fprintf(f, "). %u computations, %u of them again; %u copies. Solver ",
             s->report.ncomputed, s->report.nrepeated, s->report.nmoved);
-    put_text(f, p->solver);
+    page_text(f, p->solver);
     fprintf(f, ", %.3f s. Checked.</p>\n", p->seconds);
 }
 
@@ -598,8 +560,8 @@ bool plan_page_write(const struct plan_page *s, FILE *f)
 
     fputs("<!DOCTYPE html>\n<html lang=en><head><meta charset=utf-8>\n<title>",
           f);
-    put_text(f, s->g->name);
-    fprintf(f, "</title>\n%s</head><body>\n", head);
+    page_text(f, s->g->name);
+    fprintf(f, "</title>\n%s</head><body>\n", page_head);
     summary(s, f);
     is_good = memory_picture(s, f) && address_picture(s, f);
     if (s->point != NULL)

@@ -12,7 +12,7 @@
 #include "view_source.h"
 
 struct serve_args {
-    const char *title;
+    const char *title, *energy_file;
     uint64_t port;
     bool is_live, is_url_only;
     char names[256];
@@ -111,23 +111,29 @@ static int serve_run(struct cli *c, int argc, char **argv)
     const struct cli_opt opts[] = {
         {.name = "--port", .kind = CLI_UINT, .out = &a.port, .max = 65535},
         {.name = "--title", .kind = CLI_STRING, .out = &a.title},
+        {.name = "--energy-model", .kind = CLI_STRING, .out = &a.energy_file},
         {.name = "--live", .kind = CLI_FLAG, .out = &a.is_live},
         {.name = "--open-url-only", .kind = CLI_FLAG, .out = &a.is_url_only},
         {.name = NULL},
     };
     struct view_site s = {0};
     struct view_source x[VIEW_MAX_PACKS] = {0};
+    heddle_energy *energy = NULL;
     bool is_busy = false;
     int rc = cli_parse(c, "trace serve", argc, argv, opts, &args);
 
     if (rc == 0 && args.n < 1)
         rc = cli_error(c, "trace serve needs the file of a log");
+    if (rc == 0)
+        rc = view_energy_open(c, a.energy_file, &energy);
     s.npacks = rc == 0 ? args.n : 0;
     for (unsigned i = 0; i < s.npacks && rc == 0; i++) {
         x[i].file = args.operand[i];
         x[i].title = a.title;
         x[i].npacks = args.n;
         x[i].is_live = a.is_live;
+        x[i].energy = energy;
+        x[i].energy_file = a.energy_file;
         rc = view_source_open(c, &x[i], &s.pack[i]);
     }
     view_title(a.names, sizeof a.names, args.operand, args.n);
@@ -146,6 +152,7 @@ static int serve_run(struct cli *c, int argc, char **argv)
         fflush(NULL);
         _exit(rc);
     }
+    heddle_energy_destroy(energy);
     return rc;
 }
 
@@ -154,12 +161,13 @@ const struct heddle_cmd heddle_trace_verb_serve = {
     .help = "show the log in a browser, over loopback",
     .usage =
         "heddle trace serve LOG [LOG2] [--port P] [--live] [--title T]\n"
-        "                   [--open-url-only] [--json]\n"
+        "                   [--energy-model FILE] [--open-url-only] [--json]\n"
         "\n"
         "  LOG2             a second run, side by side with the first\n"
         "  --port P         of 127.0.0.1; default any that is free\n"
         "  --live           follow a log that a running program writes\n"
         "  --title T        instead of the name of the log\n"
+        "  --energy-model   what kernels draw, for joules per kernel\n"
         "  --open-url-only  print the address and nothing else\n"
         "  --json           the address as one JSON object\n"
         "\n"

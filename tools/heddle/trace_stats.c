@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "base/text.h"
+#include "energy_log.h"
 #include "heddle/explain.h"
 #include "trace_cmd.h"
 
@@ -25,7 +26,15 @@ struct stats {
     struct heddle_log_summary *s;
     struct heddle_explain *x;
     char advice[NADVICE][ADVICE];
+    struct energy_meter meter[ENERGY_METERS];
+    size_t nmeters;
 };
+
+/* 0 when samples cover no time. */
+static double mean_watts(const struct energy_meter *m)
+{
+    return m->seconds > 0 ? m->joules / m->seconds : 0;
+}
 
 /* Of the time of all workers. */
 static double share_of(const struct stats *t, unsigned cause)
@@ -264,6 +273,27 @@ static void text_blame(FILE *f, const struct stats *t)
         }
 }
 
+/* Measured while the run lasted, nothing by a model. */
+static void text_energy(FILE *f, const struct stats *t)
+{
+    double sum = 0;
+
+    if (t->nmeters == 0)
+        return;
+    fprintf(f, "\n%-24s %12s %12s %12s %10s\n", "energy measured", "joules",
+            "average W", "peak W", "seconds");
+    for (size_t i = 0; i < t->nmeters; i++) {
+        const struct energy_meter *m = &t->meter[i];
+
+        trace_put_name(f, m->name, 24);
+        fprintf(f, " %12.6g %12.4g %12.4g %10.4g\n", m->joules, mean_watts(m),
+                m->peak, m->seconds);
+        sum += m->joules;
+    }
+    if (t->nmeters > 1)
+        fprintf(f, "%-24s %12.6g\n", "all domains", sum);
+}
+
 /* --- JSON ------------------------------------------------------------------------ */
 
 static void json_causes(struct heddle_json *j, const int64_t *ns)
@@ -327,6 +357,28 @@ static void json_workers(struct heddle_json *j, const struct stats *t)
     heddle_json_end(j);
 }
 
+static void json_energy(struct heddle_json *j, const struct stats *t)
+{
+    heddle_json_key(j, "energy");
+    heddle_json_array(j);
+    for (size_t i = 0; i < t->nmeters; i++) {
+        const struct energy_meter *m = &t->meter[i];
+
+        heddle_json_object(j);
+        heddle_json_key_str(j, "name", m->name);
+        heddle_json_key_str(j, "device", m->device);
+        heddle_json_key_uint(j, "samples", m->nsamples);
+        heddle_json_key_double(j, "seconds", m->seconds);
+        heddle_json_key_double(j, "joules", m->joules);
+        heddle_json_key_double(j, "mean_watts", mean_watts(m));
+        heddle_json_key_double(j, "peak_watts", m->peak);
+        heddle_json_end(j);
+    }
+    heddle_json_end(j);
+    heddle_json_key_str(j, "energy_why",
+                        t->nmeters == 0 ? energy_log_why(t->v) : NULL);
+}
+
 static heddle_status stats_json(FILE *f, const struct stats *t)
 {
     struct heddle_json j;
@@ -337,6 +389,7 @@ static heddle_status stats_json(FILE *f, const struct stats *t)
     json_head(&j, t);
     json_workers(&j, t);
     trace_json_kernels(&j, t->v, t->s);
+    json_energy(&j, t);
     heddle_json_key(&j, "advice");
     heddle_json_array(&j);
     for (unsigned i = 0; i < NADVICE; i++)
@@ -362,12 +415,16 @@ static heddle_status stats_print(struct cli *c, const char *path,
         st = heddle_explain_create(log, NULL, &t.x);
     if (st == HEDDLE_OK)
         stats_advise(&t);
+    t.nmeters = t.x == NULL
+                    ? 0
+                    : energy_meters(t.v, t.x->first_ns, t.x->last_ns, t.meter);
     if (st == HEDDLE_OK && c->json) {
         st = stats_json(c->out, &t);
     } else if (st == HEDDLE_OK) {
         text_head(c->out, &t);
         trace_put_kernels(c->out, t.v, t.s);
         text_workers(c->out, &t);
+        text_energy(c->out, &t);
         text_blame(c->out, &t);
     }
     heddle_explain_destroy(t.x);

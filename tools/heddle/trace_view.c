@@ -9,8 +9,9 @@
 #include "view_cmd.h"
 
 struct view_args {
-    const char *file, *title;
+    const char *file, *title, *energy_file;
     char names[256];
+    heddle_energy *energy; /* NULL: none was given */
 };
 
 static int load_all(struct cli *c, const struct cli_args *args,
@@ -22,7 +23,9 @@ static int load_all(struct cli *c, const struct cli_args *args,
         const struct view_opts o = {.file = args->operand[i],
                                     .title = a->title,
                                     .npacks = args->n,
-                                    .is_packed = true};
+                                    .is_packed = true,
+                                    .energy = a->energy,
+                                    .energy_file = a->energy_file};
 
         rc = view_load(c, &o, &packs[i]);
     }
@@ -82,6 +85,7 @@ static int view_run(struct cli *c, int argc, char **argv)
         {.name = "-o", .kind = CLI_STRING, .out = &a.file},
         {.name = "--output", .kind = CLI_STRING, .out = &a.file},
         {.name = "--title", .kind = CLI_STRING, .out = &a.title},
+        {.name = "--energy-model", .kind = CLI_STRING, .out = &a.energy_file},
         {.name = NULL},
     };
     struct view_pack *packs[VIEW_MAX_PACKS] = {NULL};
@@ -89,6 +93,8 @@ static int view_run(struct cli *c, int argc, char **argv)
 
     if (rc == 0)
         rc = check_args(c, &args, &a);
+    if (rc == 0)
+        rc = view_energy_open(c, a.energy_file, &a.energy);
     if (rc == 0)
         rc = load_all(c, &args, &a, packs);
     if (rc == 0) {
@@ -100,6 +106,7 @@ static int view_run(struct cli *c, int argc, char **argv)
         rc = report(c, a.file, packs, args.n);
     for (unsigned i = 0; i < VIEW_MAX_PACKS; i++)
         view_pack_unref(packs[i]);
+    heddle_energy_destroy(a.energy);
     return rc;
 }
 
@@ -107,13 +114,17 @@ const struct heddle_cmd heddle_trace_verb_view = {
     .name = "view",
     .help = "write the log as one page for a browser",
     .usage =
-        "heddle trace view LOG [LOG2] -o PAGE.html [--title T] [--json]\n"
+        "heddle trace view LOG [LOG2] -o PAGE.html [--title T]\n"
+        "                  [--energy-model FILE] [--json]\n"
         "\n"
-        "  LOG2        a second run, side by side with the first\n"
-        "  -o PAGE     where to write; the page needs no other file and no\n"
-        "              network. For more than a million tasks use\n"
-        "              'heddle trace serve'\n"
-        "  --title T   instead of the name of the log\n"
-        "  --json      one JSON object about what was written\n",
+        "  LOG2            a second run, side by side with the first\n"
+        "  -o PAGE         where to write; the page needs no other file and "
+        "no\n"
+        "                  network. For more than a million tasks use\n"
+        "                  'heddle trace serve'\n"
+        "  --title T       instead of the name of the log\n"
+        "  --energy-model  what kernels draw: joules per kernel, and the idle\n"
+        "                  part ('heddle energy fit' makes such a file)\n"
+        "  --json          one JSON object about what was written\n",
     .run = view_run,
 };

@@ -9,6 +9,7 @@
  *   view_time.c     the columns that are not about tasks
  *   view_dir.c      the directory of the columns, JSON
  *   view_bound.c    lower bounds, for the directory
+ *   view_energy.c   joules, for the directory
  *   view_sketch.c   instead of an explanation, when that takes too long
  *   view_deflate.c  raw deflate
  *   view_html.c     one page that holds everything
@@ -24,6 +25,7 @@
 
 #include "base/json.h"
 #include "heddle/alloc.h"
+#include "heddle/energy.h"
 #include "heddle/explain.h"
 #include "heddle/status.h"
 #include "heddle/trace.h"
@@ -95,6 +97,8 @@ struct view_opts {
     /* Writes "bounds", and "bounds_why" when there are none. NULL: none. */
     void (*bounds)(struct heddle_json *j, void *user);
     void *bounds_user;
+    const heddle_energy *energy; /* NULL: only what was measured is shown */
+    const char *energy_file;     /* where it came from */
 };
 
 /* HEDDLE_ENOMEM, HEDDLE_EINVAL. The log may be closed afterwards. One reference
@@ -124,6 +128,12 @@ void view_sketch_destroy(struct heddle_explain *x,
 
 /* The directory; view_dir.c. */
 HEDDLE_MUST_USE heddle_status view_dir_create(struct view_pack *p,
+                                              const heddle_log *log,
+                                              const struct heddle_explain *x,
+                                              const struct view_opts *o);
+
+/* Keys "energy" and "energy_why" of the directory. HEDDLE_ENOMEM. */
+HEDDLE_MUST_USE heddle_status view_put_energy(struct heddle_json *j,
                                               const heddle_log *log,
                                               const struct heddle_explain *x,
                                               const struct view_opts *o);

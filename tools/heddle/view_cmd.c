@@ -28,6 +28,17 @@ int view_load(struct cli *c, const struct view_opts *o, struct view_pack **out)
     return rc;
 }
 
+int view_energy_open(struct cli *c, const char *file, heddle_energy **out)
+{
+    char why[512] = "";
+
+    *out = NULL;
+    if (file == NULL ||
+        heddle_energy_read(NULL, file, out, why, sizeof why) == HEDDLE_OK)
+        return 0;
+    return cli_fail(c, "%s", why);
+}
+
 int view_save(struct cli *c, const char *file, const char *title,
               struct view_pack *const *packs, unsigned n)
 {

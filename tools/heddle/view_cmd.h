@@ -18,6 +18,9 @@ HEDDLE_MUST_USE heddle_status view_pack_bounded(const heddle_log *log,
 /* That of the log o->file; c->err gets what it lacks. */
 int view_load(struct cli *c, const struct view_opts *o, struct view_pack **out);
 
+/* Reads an energy model; file NULL: *out is NULL. */
+int view_energy_open(struct cli *c, const char *file, heddle_energy **out);
+
 /* The page of n runs as a file, which is removed again on failure. */
 int view_save(struct cli *c, const char *file, const char *title,
               struct view_pack *const *packs, unsigned n);

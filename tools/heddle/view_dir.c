@@ -241,10 +241,12 @@ heddle_status view_dir_create(struct view_pack *p, const heddle_log *log,
         o->bounds(&j, o->bounds_user);
     else
         heddle_json_key_str(&j, "bounds", NULL);
+    st = view_put_energy(&j, log, x, o);
     put_curves(&j, p);
     put_arrays(&j, p);
     heddle_json_end(&j);
-    st = heddle_json_finish(&j);
+    if (st == HEDDLE_OK)
+        st = heddle_json_finish(&j);
     if (st == HEDDLE_OK)
         st = keep_text(p, &j);
     heddle_json_fini(&j);

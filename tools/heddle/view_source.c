@@ -30,6 +30,8 @@ static struct view_opts next_opts(struct view_source *x, bool is_quick)
         .generation = ++x->generation,
         .is_live = x->is_live || is_quick, /* more will come */
         .is_quick = is_quick,
+        .energy = x->energy,
+        .energy_file = x->energy_file,
     };
 }
 

@@ -20,7 +20,9 @@
 struct view_source {
     const char *file, *title;
     unsigned npacks;
-    bool is_live; /* it may grow */
+    bool is_live;                /* it may grow */
+    const heddle_energy *energy; /* NULL: none; it outlives this */
+    const char *energy_file;
 
     struct view_opts opts; /* of the pack being made */
     heddle_log *log;       /* to be explained; NULL: to be read first */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "energy_log.h"
 #include "view_build.h"
 
 enum { MAX_STEPS = 65536 };
@@ -171,13 +172,19 @@ static size_t reduce(const struct view_build *b,
                      uint32_t *t, float *value)
 {
     double now = 0, best = 0, last = NAN;
-    size_t k = 0, i = 0;
+    size_t k = 0, i = 0, end = c->n;
 
-    while (i < c->n) {
+    /* Samples may begin before the run and end after it. */
+    while (i + 1 < end && c->t_ns[i + 1] <= b->first_ns)
+        i++;
+    while (end > i + 1 && c->t_ns[end - 1] > b->x->last_ns &&
+           b->x->last_ns > b->first_ns)
+        end--;
+    while (i < end) {
         const int64_t at = c->t_ns[i] - b->first_ns;
         const int64_t piece = at > 0 ? at / width : 0;
 
-        for (best = now; i < c->n; i++) {
+        for (best = now; i < end; i++) {
             const int64_t d = c->t_ns[i] - b->first_ns;
 
             if ((d > 0 ? d / width : 0) != piece)
@@ -196,7 +203,7 @@ static size_t reduce(const struct view_build *b,
         /* The piece kept its largest value; the next one begins with `now`,
          * unless it has a step of its own. */
         if (now != best &&
-            (i >= c->n || (c->t_ns[i] - b->first_ns) / width > piece + 1)) {
+            (i >= end || (c->t_ns[i] - b->first_ns) / width > piece + 1)) {
             if (t != NULL) {
                 t[k] = view_time(b, b->first_ns + (piece + 1) * width);
                 value[k] = (float)now;
@@ -231,7 +238,8 @@ static void keep_curve(struct view_build *b, struct view_curve *out,
     if (v == NULL)
         return;
     (void)reduce(b, c, width, t, v);
-    out->max = c->max;
+    for (size_t i = 0; i < n; i++)
+        out->max = v[i] > out->max ? v[i] : out->max;
     out->array_t = (int)p->narrays - 2;
     out->array_v = (int)p->narrays - 1;
     p->ncurves++;
@@ -275,8 +283,8 @@ static double link_limit(const struct heddle_log_view *v, uint32_t src,
     return NAN;
 }
 
-/* A curve per link and per domain of power, in order of appearance. */
-static void put_event_curves(struct view_build *b)
+/* A curve per link, in order of appearance. */
+static void put_link_curves(struct view_build *b)
 {
     const struct heddle_log_view *v = b->v;
     struct heddle_map seen;
@@ -286,28 +294,33 @@ static void put_event_curves(struct view_build *b)
     heddle_map_init(&seen, b->p->a);
     for (size_t i = 0; i < v->nevents && b->st == HEDDLE_OK; i++) {
         const struct heddle_log_event *e = &v->events[i];
-        const bool is_link = is_transfer(e);
-        const uint64_t key = (uint64_t)is_link << 32 | e->b;
+        const uint32_t src = node_index(v, e->b & 255);
+        const uint32_t dst = node_index(v, e->b >> 8);
 
-        if ((!is_link && e->kind != HEDDLE_LOG_POWER) ||
-            heddle_map_find(&seen, key) != NULL)
+        if (!is_transfer(e) || heddle_map_find(&seen, e->b) != NULL)
             continue;
-        b->st = heddle_map_put(&seen, key, 1);
+        b->st = heddle_map_put(&seen, e->b, 1);
         heddle_text_init(&t, name, sizeof name);
-        if (is_link) {
-            const uint32_t src = node_index(v, e->b & 255);
-            const uint32_t dst = node_index(v, e->b >> 8);
-
-            heddle_text_add(&t, "%s to %s", node_name(v, src),
-                            node_name(v, dst));
-            put_curve(b, HEDDLE_CURVE_LINK, src + 256 * dst, name,
-                      link_limit(v, src, dst));
-        } else {
-            heddle_text_add(&t, "domain %u", (unsigned)e->b);
-            put_curve(b, HEDDLE_CURVE_POWER, e->b, name, NAN);
-        }
+        heddle_text_add(&t, "%s to %s", node_name(v, src), node_name(v, dst));
+        put_curve(b, HEDDLE_CURVE_LINK, src + 256 * dst, name,
+                  link_limit(v, src, dst));
     }
     heddle_map_fini(&seen);
+}
+
+/* One per domain, by their numbers. */
+static void put_power_curves(struct view_build *b)
+{
+    struct energy_meter m[ENERGY_METERS];
+    const size_t n = energy_meters(b->v, b->x->first_ns, b->x->last_ns, m);
+    char name[ENERGY_METER_NAME + 16];
+    struct heddle_text t;
+
+    for (size_t i = 0; i < n; i++) {
+        heddle_text_init(&t, name, sizeof name);
+        heddle_text_add(&t, "power of %s", m[i].name);
+        put_curve(b, HEDDLE_CURVE_POWER, m[i].id, name, NAN);
+    }
 }
 
 void view_put_curves(struct view_build *b)
@@ -323,5 +336,6 @@ void view_put_curves(struct view_build *b)
     for (uint32_t i = 0; i < v->nnodes && i < VIEW_MAX_CURVES / 2; i++)
         put_curve(b, HEDDLE_CURVE_MEMORY, i, node_name(v, i),
                   v->nodes[i].bytes > 0 ? (double)v->nodes[i].bytes : NAN);
-    put_event_curves(b);
+    put_power_curves(b);
+    put_link_curves(b);
 }

@@ -2,7 +2,8 @@
 // Two runs side by side: one axis or two of equal length, and a table.
 import { h, dataTable } from './dom.js';
 import { causeTitle } from './idle.js';
-import { formatTime, formatShare, formatCount } from './format.js';
+import { energySums } from './energy.js';
+import { formatTime, formatShare, formatCount, formatJoules } from './format.js';
 
 // Sets how long each run is on the axis; returns the length of the axis in ns.
 export function alignRuns(runs, normalise) {
@@ -38,6 +39,16 @@ export function compareSection(runs) {
     if (a.bounds && b.bounds) {
         facts.push(['Lower bound', formatTime(a.bounds.best, 4), formatTime(b.bounds.best, 4),
             change(a.bounds.best, b.bounds.best)]);
+    }
+    const [ea, eb] = [energySums(a), energySums(b)];
+    if (ea && eb && ea.measured > 0 && eb.measured > 0) {
+        facts.push(['Energy measured', formatJoules(ea.measured), formatJoules(eb.measured),
+            change(ea.measured, eb.measured)]);
+    }
+    if (ea && eb && ea.model && eb.model) {
+        facts.push(['Energy by the model', formatJoules(ea.sum), formatJoules(eb.sum), change(ea.sum, eb.sum)],
+            ['of it idle', formatShare(ea.idleShare), formatShare(eb.idleShare),
+                `${signed(100 * (eb.idleShare - ea.idleShare))} points`]);
     }
     const causes = (a.causes || []).map((c) => c.name)
         .filter((c) => share(a, c) > 0 || share(b, c) > 0)

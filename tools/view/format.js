@@ -55,6 +55,16 @@ export function formatBytes(b) {
     return `${i ? digits(b, 3) : Math.round(b)} ${names[i]}`;
 }
 
+// 0.0123 -> "12.3 mJ"
+export function formatJoules(j) {
+    if (!Number.isFinite(j)) return '–';
+    const a = Math.abs(j);
+    for (const [name, by] of [['GJ', 1e9], ['MJ', 1e6], ['kJ', 1e3], ['J', 1], ['mJ', 1e-3]]) {
+        if (a >= by) return `${digits(j / by, 3)} ${name}`;
+    }
+    return j === 0 ? '0 J' : `${digits(j * 1e6, 3)} µJ`;
+}
+
 export function formatCount(n) {
     if (!Number.isFinite(n)) return '–';
     return groupDigits(String(Math.round(n)));

@@ -9,6 +9,7 @@ const WHAT = [
         'and is paler the more idle time it has.'],
     ['Percent beside a name', 'Share of the run which that worker spent in tasks.'],
     ['Curves', 'Running and ready tasks, memory with its budget (dashed), power, links.'],
+    ['Energy', 'What counters measured; with an energy model also joules per kernel and the idle part.'],
     ['Lower bound', 'No schedule of these tasks on this machine can end before this line.'],
     ['Arrows', 'Of the selected task: solid ones come from what it waited for, dashed ones ' +
         'go to what waited for it.'],

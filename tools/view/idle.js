@@ -36,7 +36,7 @@ function causeBar(styles, ns, all, causes) {
 }
 
 // Of a large log tasks are shown first; the rest is computed meanwhile.
-function notYet(title) {
+export function notYet(title) {
     return h('section', null, h('h3', null, title), h('p', {class: 'empty'},
         'Being computed from the log; it will appear here.'));
 }

@@ -3,7 +3,8 @@
 // double click, only this one is shown.
 import { h, dataTable } from './dom.js';
 import { assignStyles, swatch } from './colour.js';
-import { formatTime, formatCount, formatShare } from './format.js';
+import { formatTime, formatCount, formatShare, formatJoules } from './format.js';
+import { energySums } from './energy.js';
 
 export class Legend {
     constructor(root, onFilter) {
@@ -82,18 +83,21 @@ export class Legend {
             const all = run.dir.kernels.reduce((a, k) => a + k.total_ns, 0);
             const order = run.dir.kernels.map((k, i) => i).filter((i) => run.dir.kernels[i].n)
                 .sort((a, b) => run.dir.kernels[b].total_ns - run.dir.kernels[a].total_ns);
+            const energy = energySums(run.dir), joules = energy && energy.kernels;
             const error = (k) => Number.isFinite(k.model_error) && k.model_error !== null
                 ? formatShare(k.model_error) : '–';
             return h('section', null, h('h3', null, run.name), order.length ? dataTable(
                 'Kernels of the run',
                 [['Kernel', false], ['Runs', true], ['Time', true], ['Share', true],
                     ['Median', true], ['Min', true], ['Max', true],
-                    ['Model error', true, 'mean error of the predicted durations']],
+                    ['Model error', true, 'mean error of the predicted durations'],
+                    ...(joules ? [['Energy', true, 'above idle, by the energy model']] : [])],
                 order.map((i) => {
                     const k = run.dir.kernels[i];
                     return [h('span', {class: 'key'}, swatch(run.styles[i], 10), k.name),
                         formatCount(k.n), formatTime(k.total_ns), formatShare(k.total_ns / all),
-                        formatTime(k.median_ns), formatTime(k.min_ns), formatTime(k.max_ns), error(k)];
+                        formatTime(k.median_ns), formatTime(k.min_ns), formatTime(k.max_ns), error(k),
+                        ...(joules ? [formatJoules(joules.get(k.name) || 0)] : [])];
                 })) : h('p', {class: 'empty'}, 'No task ran.'));
         });
     }

@@ -19,6 +19,7 @@ import { Finder } from './finder.js';
 import { followLive } from './live.js';
 import { alignRuns, compareSection } from './compare.js';
 import { causeTitle, summarySection, boundSection, idleSection, blameSection, originSection } from './idle.js';
+import { energySection } from './energy.js';
 import { causeStyles, blameStyles, blameTitle, xferStyles } from './colour.js';
 import { rangeSection } from './stats.js';
 import { taskSection, emptyTaskSection } from './panel.js';
@@ -67,6 +68,7 @@ class App {
         await Promise.all(this.runs.map((r) => r.loadLanes()));
         this.setup();
         this.adopt();
+        this.tabs.show(this.runs.length > 1 ? 'compare' : 'run');
         if (state.hide.length) this.legend.set(state.hide);
         for (const o of state.on) if (o in this.options) this.option(o, true);
         for (const o of state.off) if (o in this.options) this.option(o, false);
@@ -122,7 +124,7 @@ class App {
             .map(([id, title, what]) => h('button', {type: 'button', id: `opt-${id}`, title: what,
                 'aria-pressed': String(this.options[id]), onclick: () => this.toggle(id)}, title)));
         this.tabs.add('run', 'Run', () => this.runs.map((r) => [summarySection(r),
-            boundSection(r), idleSection(r), blameSection(r), originSection(r)]).flat());
+            boundSection(r), idleSection(r), blameSection(r), energySection(r), originSection(r)]).flat());
         this.tabs.add('kernels', 'Kernels', () => this.legend.sections());
         this.tabs.add('range', 'Range', () => {
             this.gaps();
@@ -139,7 +141,6 @@ class App {
         byId('curves').addEventListener('pointerleave', () => this.setCursor(null));
         new ResizeObserver(() => this.resize()).observe(byId('gantt'));
         onSystemTheme(() => this.recolour());
-        this.tabs.show(this.runs.length > 1 ? 'compare' : 'run');
     }
 
     // New data in this.runs: titles, colours, axis.

@@ -58,6 +58,40 @@ has '^places  *[0-9]* on the cores, [0-9]* on cuda0'
 json 1 demo --n 300 --nb 50 --devices none
 holds "r[0]['right'] and r[0]['devices'] == []"
 
+# Energy of the GPU, in info and in a log of level 1.
+json 1 info
+holds "[e['domains'][0]['name'] for e in r[0]['energy']
+    if e['name'] == 'nvml' and e['readable']] == ['gpu0'] or
+    [e['problem'] for e in r[0]['energy'] if e['name'] == 'nvml'][0]"
+if [ -n "$library" ]; then
+    FAKECUDA_DEVICES=2
+    export FAKECUDA_DEVICES
+    HEDDLE_ENERGY=sys=$dir/none ok demo --n 300 --nb 50 --log power.log
+    json 1 trace info power.log
+    holds "r[0]['info']['energy.domain.0'] == 'gpu0 cuda0'"
+    holds "r[0]['info']['energy.domain.1'] == 'gpu1 cuda1'"
+    holds "r[0]['info']['energy.source.0'] == 'nvml every 50.0 ms'"
+    json 0 trace dump power.log
+    holds "all(min(x['x'] for x in r if x.get('kind') == 'power' and
+        x['b'] == b) < 10**8 for b in (0, 1))"
+    # CUDA's order is not NVML's: the place on the bus decides.
+    CUDA_VISIBLE_DEVICES=1 HEDDLE_ENERGY=sys=$dir/none \
+        ok demo --n 300 --nb 50 --log power.log
+    json 1 trace info power.log
+    holds "r[0]['info']['energy.domain.0'] == 'gpu0 cuda0'"
+    holds "'energy.domain.1' not in r[0]['info']"
+    FAKECUDA_ENERGY=0 HEDDLE_ENERGY=sys=$dir/none \
+        ok demo --n 300 --nb 50 --log power.log
+    json 1 trace info power.log
+    holds "'no energy counter: Not Supported' in r[0]['info']['energy']"
+    # The cores alone: NVML is not asked.
+    HEDDLE_ENERGY=sys=$dir/none \
+        ok demo --n 300 --nb 50 --devices none --log power.log
+    json 1 trace info power.log
+    holds "'nvml: no NVIDIA GPU is used' in r[0]['info']['energy']"
+    unset FAKECUDA_DEVICES
+fi
+
 # None, and why.
 if [ -n "$library" ]; then
     FAKECUDA_DEVICES=2 json 1 info

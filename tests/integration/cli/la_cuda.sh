@@ -31,6 +31,17 @@ for b in gemm $others; do
         --resident --workers 2
     holds "$right"
 done
+# Panels of LU by clusters, with several rows for a thread; steps with an inverse and
+# without.
+for c in '2500 2500 64 d' '2500 2500 512 s' '1500 1500 200 d' '9000 300 128 d' \
+    '9000 300 100 s' '17000 130 64 d' '17000 130 128 s'; do
+    # shellcheck disable=SC2086
+    set -- $c
+    [ -z "$library" ] || break
+    json 1 bench getrf --m "$1" --n "$2" --nb "$3" --type "$4" --rounds 1 \
+        --check --devices cuda --resident --workers 2 --no-bound
+    holds "$right"
+done
 # Half of the matrix fits.
 json 1 bench potrf --n 200 --nb 25 --rounds 1 --check --devices cuda \
     --peer none --device-memory 160000 --workers 2

@@ -69,6 +69,33 @@ rc=$?
 [ $rc -le 1 ] || wrong "a damaged log: exit status $rc"
 [ $rc -ne 0 ] || check page bad.html
 
+# Energy: measured, by a model, without either.
+cat >m.energy <<'END'
+heddle-energy 1
+domain package-0 idle_watts 40 device cpu
+domain board idle_watts 5
+active * cpu watts 10
+END
+ok demo --n 960 --nb 96 --workers 2 --devices none --no-progress --log long.log
+ok energy plant long.log --model m.energy -o power.log --counters cpu --sample 1ms \
+    --period 100us --noise 0 --margin 5ms
+ok trace view power.log -o measured.html
+check page measured.html
+ok trace view power.log -o energy.html --energy-model m.energy
+check energy energy.html
+check serve_energy "$heddle" power.log m.energy
+fails 1 'none.energy' trace view power.log -o x.html --energy-model none.energy
+fails 1 'heddle-energy 1' trace view power.log -o x.html --energy-model run.html
+json 1 trace stats power.log
+holds "[m['name'] for m in r[0]['energy']] == ['package-0', 'board']"
+holds "all(m['mean_watts'] <= m['peak_watts'] * 1.0001 for m in r[0]['energy'])"
+holds "40 < r[0]['energy'][0]['mean_watts'] < 70 and abs(r[0]['energy'][1]['mean_watts'] - 5) < 0.3"
+ok trace stats power.log
+has '^energy measured'
+has '^package-0 '
+json 1 trace stats run.log
+holds "r[0]['energy'] == []"
+
 fails 2 'needs the file' trace view -o x.html
 fails 2 'needs -o' trace view run.log
 fails 2 'overwritten' trace view run.log -o run.log

@@ -119,10 +119,50 @@ def check_pack(p):
     for name in ("task_name", "handle_name", "mark_text"):
         for at in p.get(name, []):
             assert at == NONE or at == 0 or text[at - 1] == 0
+    check_energy(d)
     for c in d["curves"]:
         t, v = p[c["array_t"]], p[c["array_v"]]
         assert len(t) == len(v) <= 65536 and list(t) == sorted(t)
         assert not len(v) or abs(max(v) - c["max"]) <= 1e-6 * abs(c["max"])
+
+
+def check_energy(d):
+    """What was measured lies in the run; kernels and idle power add up."""
+    e = d["energy"]
+    if e is None:
+        return
+    names = [m["name"] for m in e["domains"]]
+    power = [c["name"] for c in d["curves"] if c["kind"] == "power"]
+    assert power == ["power of " + n for n in names], (power, names)
+    for m in e["domains"]:
+        assert m["seconds"] <= d["makespan_ns"] / 1e9 * (1 + 1e-9)
+        assert m["joules"] <= m["peak_watts"] * m["seconds"] * (1 + 1e-9)
+    m = e["model"]
+    if m is None:
+        return
+    near = lambda a, b: abs(a - b) <= 1e-9 * max(abs(a), abs(b))
+    assert near(m["joules"], m["idle"] + m["active"] + m["move"])
+    assert near(m["active"], sum(k["joules"] or 0 for k in m["kernels"]))
+    assert near(m["joules"], sum(x["joules"] for x in m["domains"]))
+
+
+def energy(path):
+    """The model is what the counters follow: both agree."""
+    d = page(path)[0]["dir"]
+    e = d["energy"]
+    assert [m["name"] for m in e["domains"]] == ["package-0", "board"]
+    assert [m["device"] for m in e["domains"]] == ["cpu", ""]
+    measured = sum(m["joules"] for m in e["domains"])
+    assert abs(measured / e["model"]["joules"] - 1) < 0.05, measured
+    assert e["model"]["unknown_tasks"] == 0 and d["energy_why"] is None
+
+
+def serve_energy(heddle, logfile, model):
+    s = Server(heddle, logfile, "--energy-model", model)
+    d = json.loads(s.get("/pack/0/dir")[1])
+    assert d["energy"]["domains"] and d["energy"]["model"]["file"] == model
+    check_energy(d)
+    s.stop(signal.SIGTERM)
 
 
 def page(path, runs="1"):
@@ -428,5 +468,6 @@ def live(heddle, logfile):
 
 if __name__ == "__main__":
     verbs = {"page": page, "same": same, "log": log, "full": full,
-             "serve": serve, "live": live}
+             "serve": serve, "live": live, "energy": energy,
+             "serve_energy": serve_energy}
     verbs[sys.argv[1]](*sys.argv[2:])
