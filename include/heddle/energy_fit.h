@@ -168,6 +168,7 @@ struct heddle_energy_counter {
     double noise;     /* standard deviation of an update, a share of it */
     uint64_t wrap_uj; /* microjoules at which it begins anew; 0: never */
     int64_t sample_ns; /* between readings; > 0 */
+    double late;       /* readings are late by up to this share of it; [0, 1) */
     int64_t margin_ns; /* read before and after the run for this long */
 };
 

@@ -7,8 +7,10 @@
  *
  *   fit_rows.c   steps of a counter -> rows of a linear system
  *   fit_lag.c    how late the counter is and over what it averages
- *   fit_solve.c  the system, by its normal equations, in blocks of rows
- *   fit.c        domains and logs together -> model and report
+ *   fit_columns.c, fit_prior.c, fit_solve.c
+ *                the system, by its normal equations, in blocks of rows
+ *   fit.c, fit_report.c
+ *                domains and logs together -> model and report
  *
  * Column 0 is the length of a row in seconds (idle power); then come the busy
  * seconds of keys; the last may be bytes moved.

@@ -149,7 +149,7 @@ static heddle_status parts(struct search *f, int64_t step)
     f->rss = unexplained(f);
     for (int pass = 0; pass < PASSES; pass++)
         for (size_t i = 0; i < f->s->nparts && f->s->nparts > 1; i++)
-            for (int64_t d = step / 2; d > step / 64; d /= 2) {
+            for (int64_t d = step / 2; d > step / 1024; d /= 2) {
                 const int64_t lag = f->s->part[i].lag_ns;
 
                 HEDDLE_TRY(try_part(f, i, lag + d));

@@ -262,14 +262,8 @@ static heddle_status places_make(struct heddle_energy_load *l,
 
 bool heddle_energy_counts(const char *domain_device, const char *device)
 {
-    const size_t len = strlen(domain_device);
-    size_t n = strlen(device);
-
-    if (strcmp(domain_device, "*") == 0 || strcmp(domain_device, device) == 0)
-        return true;
-    while (n > 0 && device[n - 1] >= '0' && device[n - 1] <= '9')
-        n--;
-    return n == len && n > 0 && memcmp(domain_device, device, n) == 0;
+    return domain_device[0] != '\0' &&
+           heddle_energy_fit_device(domain_device, device) > 0;
 }
 
 /* ---- tasks ----------------------------------------------------------------- */

@@ -79,7 +79,7 @@ heddle_energy_load_make(struct heddle_energy_load *l, const heddle_log *log,
 void heddle_energy_load_drop(struct heddle_energy_load *l);
 
 /* Does a domain of `domain_device` count the tasks of `device`? "*" counts all,
- * "" none; "cuda" those of "cuda0". */
+ * "" none; "cuda" those of "cuda0" and "cuda small". */
 bool heddle_energy_counts(const char *domain_device, const char *device);
 
 #endif /* HEDDLE_ENERGY_LOAD_H */

@@ -255,4 +255,40 @@ TEST(samples)
     heddle_scratch_drop(&mem);
 }
 
-TEST_MAIN(devices_and_nesting, curves_are_exact, sizes_and_moves, samples)
+/* Readings each 47 ms of a counter that is updated each 100 ms: the ends of the
+ * steps are the updates, not the readings. */
+TEST(updates)
+{
+    struct heddle_scratch mem = heddle_scratch_make(NULL);
+    struct heddle_energy_series *s;
+    struct book b;
+
+    for (int jitter = 0; jitter < 2; jitter++) {
+        book_init(&b);
+        (void)book_lane(&b, "worker 0", HEDDLE_LOG_WORKER, 0);
+        for (int64_t i = 0; i < 200; i++) {
+            const int64_t t = i * 47 * MS;
+            /* with jitter: updates at any time */
+            const uint64_t n = (uint64_t)((t + 70 * MS) / (100 * MS)) +
+                               (jitter ? heddle_mix64((uint64_t)i / 7) % 50 +
+                                             (uint64_t)i / 7 * 60
+                                       : 0);
+
+            book_sample(&b, 0, t, n * 1000000, 0);
+        }
+        s = series_of(&mem, &b, 1);
+        CHECK(s->nsteps > 25);
+        for (size_t i = 1; i < s->nsteps && !jitter; i++) {
+            CHECK_NEAR((double)((s->step[i].to + 120 * MS) % (100 * MS)), 50e6,
+                       5e6);
+            CHECK_NEAR((double)(s->step[i].to - s->step[i].from), 100e6, 5e6);
+        }
+        for (size_t i = 0; i < s->nsteps; i++)
+            CHECK(s->step[i].to > s->step[i].from &&
+                  s->step[i].to >= s->step[i].seen);
+    }
+    heddle_scratch_drop(&mem);
+}
+
+TEST_MAIN(devices_and_nesting, curves_are_exact, sizes_and_moves, samples,
+          updates)

@@ -9,7 +9,8 @@
  *            being itself a mean over the window before it), and adds that power
  *            times the period, with noise. What it shows is a whole number of
  *            counts.
- * Reading    at equal distances; a reading is what the latest update left.
+ * Reading    at equal distances, each somewhat late; a reading is what the latest
+ *            update left.
  */
 #include <math.h>
 #include <string.h>
@@ -38,6 +39,7 @@ static const struct {
       .quantum_j = 61e-6,
       .noise = 0.01,
       .sample_ns = 10 * MS,
+      .late = 0.05,
       .margin_ns = 50 * MS}},
     {"gpu",
      {.period_ns = 100 * MS,
@@ -46,6 +48,7 @@ static const struct {
       .quantum_j = 1e-3,
       .noise = 0.02,
       .sample_ns = 50 * MS,
+      .late = 0.05,
       .margin_ns = 300 * MS}},
 };
 
@@ -130,7 +133,8 @@ static bool is_counter(const struct heddle_energy_counter *c)
     return c->size >= sizeof(*c) && c->period_ns > 0 && c->lag_ns >= 0 &&
            c->window_ns >= 0 && c->sampled > 0 && c->sampled <= 1 &&
            isfinite(c->quantum_j) && c->quantum_j >= 1e-6 && c->noise >= 0 &&
-           isfinite(c->noise) && c->sample_ns > 0 && c->margin_ns >= 0 &&
+           isfinite(c->noise) && c->sample_ns > 0 && c->late >= 0 &&
+           c->late < 1 && c->margin_ns >= 0 &&
            c->period_ns < INT64_MAX / 1024 && c->lag_ns < INT64_MAX / 1024 &&
            c->window_ns < INT64_MAX / 1024 && c->margin_ns < INT64_MAX / 1024 &&
            c->sample_ns < INT64_MAX / 1024;
@@ -211,11 +215,13 @@ static void sample(struct plant *p, size_t d, uint32_t lane,
     bool is_last = false;
 
     t->from = (double)from - 2 * period - lag - (double)c->window_ns;
-    for (int64_t now = from; !is_last; now += c->sample_ns) {
-        if (now >= to) {
+    for (int64_t due = from; !is_last; due += c->sample_ns) {
+        int64_t now = due + (int64_t)(c->late * heddle_rng_double(&p->rng) *
+                                      (double)c->sample_ns);
+
+        is_last = now >= to;
+        if (is_last)
             now = to;
-            is_last = true;
-        }
         while (update + period <= (double)now) {
             double more;
 

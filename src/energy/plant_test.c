@@ -197,6 +197,8 @@ TEST(bad_input)
     REFUSED(quantum_j, INFINITY);
     REFUSED(noise, -0.1);
     REFUSED(noise, NAN);
+    REFUSED(late, 1);
+    REFUSED(late, NAN);
     REFUSED(sample_ns, 0);
     REFUSED(sample_ns, 1); /* more samples than anybody wants */
     REFUSED(margin_ns, INT64_MAX);

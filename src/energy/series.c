@@ -126,13 +126,19 @@ struct mark {
     bool is_wrap, is_first;
 };
 
+/* Is it updated less often than it is read? */
+static bool is_slow(const struct heddle_energy_series *s, size_t nsame)
+{
+    return nsame * SLOW >= s->nsamples;
+}
+
 /* Leaves out first steps of counters that are slow. */
 static void drop_starts(struct heddle_energy_series *s, struct mark *mark,
                         size_t nsame)
 {
     size_t kept = 0;
 
-    if (nsame * SLOW < s->nsamples)
+    if (!is_slow(s, nsame))
         return;
     for (size_t i = 0; i < s->nsteps; i++) {
         if (mark[i].is_first) {
@@ -172,7 +178,7 @@ static heddle_status drop_jumps(const struct heddle_allocator *a,
 /* What was read last, and when the counter last changed. */
 struct reader {
     uint64_t uj, wrap_uj;
-    int64_t at;
+    int64_t at, seen;   /* first and last reading of that */
     bool has, is_start; /* nothing was added up since the start */
     bool went_back;     /* with the last reading; this was before: */
     uint64_t high_uj;
@@ -190,11 +196,12 @@ static void reading(struct heddle_energy_series *s, struct reader *r,
     s->nsamples++;
     if (r->has && e->x == r->uj && e->c == 0) {
         r->nsame++;
+        r->seen = e->t_ns;
         return;
     }
     if (r->went_back && e->c == 0 && e->x >= r->high_uj) {
         r->uj = r->high_uj;
-        r->at = r->high_at;
+        r->at = r->seen = r->high_at;
         r->is_start = false;
         up = e->x - r->uj;
     }
@@ -211,12 +218,12 @@ static void reading(struct heddle_energy_series *s, struct reader *r,
         s->nwraps += wraps;
         mark[s->nsteps] = (struct mark){wraps, r->is_start};
         r->is_start = false;
-        s->step[s->nsteps++] =
-            (struct heddle_energy_step){r->at, e->t_ns, (double)up * MICRO};
+        s->step[s->nsteps++] = (struct heddle_energy_step){
+            r->at, e->t_ns, (double)up * MICRO, r->seen};
     }
     r->has = true;
     r->uj = e->x;
-    r->at = e->t_ns;
+    r->at = r->seen = e->t_ns;
 }
 
 static bool is_sample(const struct heddle_log_event *e)
@@ -263,6 +270,8 @@ heddle_status heddle_energy_series_get(struct heddle_scratch *mem,
         if (st == HEDDLE_OK) {
             drop_starts(s, mark, r.nsame);
             st = drop_jumps(mem->a, s, mark);
+            if (is_slow(s, r.nsame))
+                heddle_energy_find_updates(s);
         }
     }
     heddle_scratch_drop(&tmp);

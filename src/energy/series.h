@@ -10,11 +10,13 @@
 #include "base/scratch.h"
 #include "heddle/trace.h"
 
-/* The counter went up by `joules`; it was read before that at `from`, and after
- * it at `to`. */
+/* The counter went up by `joules`, which is the energy from `from` to `to`: when it
+ * was first seen with its old and its new value, or when these came about if that
+ * is known. `seen` is the last reading of the old one. */
 struct heddle_energy_step {
     int64_t from, to;
     double joules;
+    int64_t seen;
 };
 
 struct heddle_energy_series {
@@ -35,5 +37,9 @@ struct heddle_energy_series {
 HEDDLE_MUST_USE heddle_status
 heddle_energy_series_get(struct heddle_scratch *mem, const heddle_log *log,
                          struct heddle_energy_series **out, size_t *n_out);
+
+/* updates.c: moves the ends of steps to the updates of the counter, if these are
+ * regular and readings come more often. */
+void heddle_energy_find_updates(struct heddle_energy_series *s);
 
 #endif /* HEDDLE_ENERGY_SERIES_H */

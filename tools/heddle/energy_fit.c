@@ -396,9 +396,9 @@ const struct heddle_cmd heddle_energy_verb_fit = {
         "  --prior      watts that kernels with few data are drawn to "
         "(default:\n"
         "               the mean of their device)\n"
-        "  --bootstrap  draws for the intervals of confidence, which hold 95 "
-        "%\n"
-        "               (default 200; 0: none)\n"
+        "  --bootstrap  draws for the intervals, which hold 95 % of them "
+        "(default\n"
+        "               200; 0: none)\n"
         "  --seed       of these draws (default 0)\n"
         "Several logs of one machine are fitted together; each is predicted\n"
         "from the others as well.\n",
