@@ -72,7 +72,7 @@ void heddle_plan_arena_keep(struct heddle_plan_arena *a)
 
         arena = end > arena ? end : arena;
     }
-    if (arena >= a->best_arena)
+    if (arena > a->best_arena)
         return;
     a->best_arena = arena;
     for (uint32_t i = 0; i < a->n; i++)
@@ -204,6 +204,20 @@ static void try_rules(struct heddle_plan_arena *a)
         }
 }
 
+/* Every block as low as it can be, from below: where the top stays high, memory
+ * is short. */
+static void settle(struct heddle_plan_arena *a)
+{
+    for (uint32_t i = 0; i < a->n; i++)
+        a->key[i] = -(double)a->best[i];
+    sort(a);
+    a->nplaced = 0;
+    for (uint32_t i = 0; i < a->n; i++)
+        heddle_plan_arena_insert(a, a->order[i],
+                                 find_gap(a, a->order[i], false));
+    heddle_plan_arena_keep(a);
+}
+
 /* ---- all of it ------------------------------------------------------------- */
 
 /* The sum at the busiest step. With alignment, all but the highest block there
@@ -310,6 +324,7 @@ heddle_status heddle_plan_assign(struct heddle_plan_block *block, uint32_t n,
         a.limit = fmin(a.limit, deadline_ns != 0 ? most : a.little);
         heddle_plan_arena_eject(&a);
     }
+    settle(&a);
     for (uint32_t i = 0; i < n; i++)
         block[i].offset = a.best[i];
     *arena_out = a.best_arena;

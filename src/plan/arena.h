@@ -68,7 +68,7 @@ void heddle_plan_arena_insert(struct heddle_plan_arena *a, uint32_t id,
                               uint64_t offset);
 void heddle_plan_arena_remove(struct heddle_plan_arena *a, uint32_t k);
 
-/* All blocks are placed: takes their offsets if they are the best. */
+/* All blocks are placed: takes their offsets unless they are worse. */
 void heddle_plan_arena_keep(struct heddle_plan_arena *a);
 
 /* Lowers best_arena until it is good or late. */

@@ -53,16 +53,38 @@ static double sum_times(const struct heddle_plan_graph *g)
     return sum;
 }
 
+/* The highest end at each computation. */
+static void find_tops(const struct heddle_plan *p,
+                      const struct heddle_plan_block *block, uint32_t nblocks,
+                      uint32_t *nth, uint64_t *top)
+{
+    uint32_t n = 0;
+
+    /* nth: computations in front of a step */
+    for (uint32_t s = 0; s < p->nsteps; s++) {
+        nth[s] = n;
+        if (p->steps[s].kind == HEDDLE_PLAN_COMPUTE)
+            top[n++] = 0;
+    }
+    nth[p->nsteps] = n;
+    for (uint32_t i = 0; i < nblocks; i++) {
+        const uint64_t end = block[i].offset + block[i].bytes;
+
+        for (uint32_t k = nth[block[i].begin]; k < nth[block[i].end]; k++)
+            top[k] = end > top[k] ? end : top[k];
+    }
+}
+
 /* Addresses; *arena_out is also set when they do not fit. */
 static heddle_status give_addresses(const struct heddle_plan_job *job,
-                                    struct heddle_plan *p,
+                                    struct heddle_plan *p, uint64_t *top,
                                     struct heddle_scratch *mem)
 {
     const struct heddle_plan_opts *o = &job->opts.base;
     struct heddle_scratch tmp = heddle_scratch_make(o->alloc);
     struct heddle_plan_block *block = NULL;
     struct heddle_plan_place *place = NULL, *kept = NULL;
-    uint32_t *of = NULL;
+    uint32_t *of = NULL, *nth = NULL;
     uint32_t nblocks = 0;
     heddle_status st =
         heddle_plan_blocks_make(job->g, p->steps, p->nsteps, o, &tmp, &block,
@@ -75,6 +97,12 @@ static heddle_status give_addresses(const struct heddle_plan_job *job,
         kept = heddle_scratch_get(mem, p->nplaces, sizeof(*kept));
         st = kept != NULL ? HEDDLE_OK : HEDDLE_ENOMEM;
     }
+    if (st == HEDDLE_OK && top != NULL) {
+        nth = heddle_scratch_get(&tmp, (size_t)p->nsteps + 1, sizeof(*nth));
+        st = nth != NULL ? HEDDLE_OK : HEDDLE_ENOMEM;
+    }
+    if (nth != NULL)
+        find_tops(p, block, nblocks, nth, top);
     for (uint32_t i = 0; i < p->nplaces && st == HEDDLE_OK; i++) {
         kept[i] = place[i];
         kept[i].offset = block[of[i]].offset;
@@ -129,8 +157,8 @@ static heddle_status over(const struct heddle_plan_job *job, const char *what,
 static heddle_status fill(const struct heddle_plan_job *job,
                           const struct heddle_plan_draft *d,
                           const struct heddle_plan_claim *claim,
-                          uint64_t *over_out, struct heddle_plan *p,
-                          struct heddle_scratch *mem)
+                          uint64_t *over_out, uint64_t *top,
+                          struct heddle_plan *p, struct heddle_scratch *mem)
 {
     const struct heddle_plan_opts *o = &job->opts.base;
     struct heddle_plan_step *step;
@@ -149,7 +177,7 @@ static heddle_status fill(const struct heddle_plan_job *job,
     memcpy(step, d->step, d->n * sizeof(*step));
     p->steps = step;
     p->nsteps = d->n;
-    HEDDLE_TRY(give_addresses(job, p, mem));
+    HEDDLE_TRY(give_addresses(job, p, top, mem));
     if (p->arena_bytes > job->m->budget)
         return over(job, "the arena", p->arena_bytes, over_out);
     return set_claims(job, claim, p, mem);
@@ -159,6 +187,15 @@ heddle_status heddle_plan_finish(const struct heddle_plan_job *job,
                                  const struct heddle_plan_draft *d,
                                  const struct heddle_plan_claim *claim,
                                  uint64_t *over_out, struct heddle_plan **out)
+{
+    return heddle_plan_finish_tops(job, d, claim, over_out, NULL, out);
+}
+
+heddle_status heddle_plan_finish_tops(const struct heddle_plan_job *job,
+                                      const struct heddle_plan_draft *d,
+                                      const struct heddle_plan_claim *claim,
+                                      uint64_t *over_out, uint64_t *top,
+                                      struct heddle_plan **out)
 {
     struct heddle_scratch *mem = NULL;
     struct heddle_plan *p;
@@ -173,7 +210,7 @@ heddle_status heddle_plan_finish(const struct heddle_plan_job *job,
     if (p == NULL)
         return heddle_plan_fail(&job->opts.base, HEDDLE_ENOMEM,
                                 "no memory for the plan");
-    st = fill(job, d, claim, over_out, p, mem);
+    st = fill(job, d, claim, over_out, top, p, mem);
     if (st != HEDDLE_OK)
         heddle_plan_destroy(p);
     else

@@ -225,6 +225,13 @@ HEDDLE_MUST_USE heddle_status heddle_plan_finish(
     const struct heddle_plan_claim *claim, uint64_t *over_out,
     struct heddle_plan **out);
 
+/* The same. When addresses are over the budget or within, top[k] is the end of the
+ * highest block at the k-th computation of the draft; `top` has room for all. */
+HEDDLE_MUST_USE heddle_status heddle_plan_finish_tops(
+    const struct heddle_plan_job *job, const struct heddle_plan_draft *d,
+    const struct heddle_plan_claim *claim, uint64_t *over_out, uint64_t *top,
+    struct heddle_plan **out);
+
 /* An empty plan whose arrays are in *mem_out; for the reader and finish. */
 struct heddle_plan *heddle_plan_alloc(const struct heddle_allocator *a,
                                       struct heddle_scratch **mem_out);

@@ -3,6 +3,7 @@
 #include "plan/dag.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/clock.h"
 
@@ -27,8 +28,11 @@ heddle_status heddle_plan_search_init(struct heddle_plan_search *x,
     x->pick2 = heddle_scratch_get(&x->mem, x->room, sizeof(*x->pick2));
     x->save = heddle_scratch_get(&x->mem, x->room, sizeof(*x->save));
     x->key = heddle_scratch_get(&x->mem, x->room, sizeof(*x->key));
-    if (x->pick == NULL || x->pick2 == NULL || x->save == NULL ||
-        x->key == NULL || !heddle_plan_reduce_init(x)) {
+    x->aside = heddle_scratch_get(&x->mem, x->g->nops, sizeof(*x->aside));
+    x->top = heddle_scratch_get(&x->mem, x->room, sizeof(*x->top));
+    if (x->aside == NULL || x->top == NULL || x->pick == NULL ||
+        x->pick2 == NULL || x->save == NULL || x->key == NULL ||
+        !heddle_plan_reduce_init(x)) {
         heddle_plan_search_fini(x);
         return heddle_plan_fail(&job->opts.base, HEDDLE_ENOMEM,
                                 "no memory for the solver");
@@ -67,7 +71,7 @@ heddle_status heddle_plan_seq_finish(struct heddle_plan_search *x,
     st =
         heddle_plan_draft_from_sequence(job.g, s->op, s->n, &job.opts.base, &d);
     if (st == HEDDLE_OK)
-        st = heddle_plan_finish(&job, &d, &claim, over_out, out);
+        st = heddle_plan_finish_tops(&job, &d, &claim, over_out, x->top, out);
     heddle_plan_draft_fini(&d);
     return st;
 }
@@ -76,6 +80,7 @@ heddle_status heddle_plan_seq_finish(struct heddle_plan_search *x,
 
 #define LARGE       3000
 #define EVICT_TIMES 100 /* of the time without recomputation */
+#define LOCAL       8 /* looks at addresses with less memory where they are over */
 #define REORDER     4e6 /* positions looked at for another order */
 
 static double sum_times(const struct heddle_plan_graph *g)
@@ -168,6 +173,34 @@ heddle_status heddle_plan_no_plan(const struct heddle_plan_search *x)
                             (double)job->m->budget / (double)least);
 }
 
+bool heddle_plan_set_aside(struct heddle_plan_search *x,
+                           const struct heddle_plan_seq *s, double part)
+{
+    const int64_t budget =
+        (int64_t)(x->job->m->budget < INT64_MAX ? x->job->m->budget
+                                                : INT64_MAX);
+    int64_t over = INT64_MIN;
+    bool is_changed = false;
+
+    for (uint32_t p = 0; p < s->n; p++) {
+        const uint32_t op = s->op[p];
+        const int64_t here = (int64_t)x->top[p] - budget;
+        int64_t most, now = x->aside[op];
+
+        over = here > over ? here : over;
+        if (s->prev[p] != HEDDLE_PLAN_NONE)
+            continue;
+        most = budget - (int64_t)heddle_plan_op_bytes(x->g, op, UINT64_MAX);
+        now += (int64_t)((double)over * part) + (over > 0 ? budget / 2000 : 0);
+        now = now > most ? most : now;
+        now = now < 0 ? 0 : now;
+        is_changed |= now != x->aside[op];
+        x->aside[op] = now;
+        over = INT64_MIN;
+    }
+    return is_changed;
+}
+
 heddle_status heddle_plan_place_seq(struct heddle_plan_search *x,
                                     struct heddle_plan_seq *s,
                                     const char *solver, double bound,
@@ -182,12 +215,18 @@ heddle_status heddle_plan_place_seq(struct heddle_plan_search *x,
         st = heddle_plan_seq_finish(x, s, solver, bound, 0, &over, out);
         if (st != HEDDLE_ENOENT || over <= budget)
             return st;
+        x->max_time = 4 * s->time;
+        x->batch = x->g->nops > LARGE ? 64 : 4;
+        if (k < LOCAL && heddle_plan_set_aside(x, s, 0.75) &&
+            heddle_plan_seq_eval(s) && heddle_plan_reduce(x, s)) {
+            heddle_plan_prune(x, s);
+            continue;
+        }
+        memset(x->aside, 0, x->g->nops * sizeof(*x->aside));
         x->budget -= (int64_t)((over - budget) * 3 / 4 + budget / 1000 + 1);
         if (x->budget < (int64_t)x->job->floor)
             break;
-        x->max_time = 4 * s->time;
-        x->batch = x->g->nops > LARGE ? 64 : 4;
-        if (heddle_plan_reduce(x, s)) {
+        if (heddle_plan_seq_eval(s) && heddle_plan_reduce(x, s)) {
             heddle_plan_prune(x, s);
             continue;
         }

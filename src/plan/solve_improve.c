@@ -216,6 +216,9 @@ static heddle_status settle(struct improve *m, uint64_t deadline_ns)
         x->budget += (int64_t)(budget - p->arena_bytes) * 3 / 4;
         if (x->budget > (int64_t)budget)
             x->budget = (int64_t)budget;
+        (void)heddle_plan_set_aside(x, &m->best, 0.5);
+        (void)!heddle_plan_seq_eval(&m->best);
+        (void)!heddle_plan_seq_eval(&m->cur);
         x->noise = 0;
         heddle_plan_prune(x, &m->cur);
         list_again(m);
@@ -225,7 +228,9 @@ static heddle_status settle(struct improve *m, uint64_t deadline_ns)
     }
     if (st != HEDDLE_ENOENT || over <= budget)
         return st;
-    x->budget -= (int64_t)((over - budget) / 2 + budget / 2000 + 1);
+    if (!heddle_plan_set_aside(x, &m->best, 0.5))
+        x->budget -= (int64_t)((over - budget) / 2 + budget / 2000 + 1);
+    (void)!heddle_plan_seq_eval(&m->best);
     m->is_stopped |= !restart(m);
     return HEDDLE_OK;
 }
@@ -269,10 +274,13 @@ static bool improve_init(struct improve *m)
 
     m->mark = heddle_scratch_get(mem, m->x.room, sizeof(*m->mark));
     m->again = heddle_scratch_get(mem, m->x.room, sizeof(*m->again));
-    return m->mark != NULL && m->again != NULL &&
-           heddle_plan_seq_init(&m->cur, m->x.g, m->x.room, mem) &&
-           heddle_plan_seq_init(&m->trial, m->x.g, m->x.room, mem) &&
-           heddle_plan_seq_init(&m->best, m->x.g, m->x.room, mem);
+    if (m->mark == NULL || m->again == NULL ||
+        !heddle_plan_seq_init(&m->cur, m->x.g, m->x.room, mem) ||
+        !heddle_plan_seq_init(&m->trial, m->x.g, m->x.room, mem) ||
+        !heddle_plan_seq_init(&m->best, m->x.g, m->x.room, mem))
+        return false;
+    m->cur.aside = m->trial.aside = m->best.aside = m->x.aside;
+    return true;
 }
 
 /* A sequence in another order, when that could be much better: true, and it is
@@ -324,6 +332,7 @@ static heddle_status first_plan(struct improve *m,
     if (m->plan == NULL && has_given) {
         x->is_free = false;
         x->budget = budget;
+        memset(x->aside, 0, x->g->nops * sizeof(*x->aside));
         m->bound = bound;
         st = heddle_plan_place_seq(x, &m->best, "improve", bound, &m->plan);
     }
