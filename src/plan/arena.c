@@ -24,10 +24,7 @@
 #include "base/clock.h"
 
 #define NRULES 5
-/* Comparisons that a search may cost: about a third of a second, and a fiftieth. */
-#define WORK_MUCH   1.5e8
-#define WORK_LITTLE 1e7
-#define PASSES      12000. /* and at most so many passes over few blocks */
+#define PASSES 12000. /* for few blocks: at most so many passes */
 
 /* ---- slots ----------------------------------------------------------------- */
 
@@ -89,8 +86,8 @@ bool heddle_plan_arena_is_good(const struct heddle_plan_arena *a)
 bool heddle_plan_arena_is_late(const struct heddle_plan_arena *a)
 {
     /* a little is always done, so that a slow machine does not matter */
-    return a->work > a->limit || (a->deadline_ns != 0 && a->work > a->little &&
-                                  heddle_clock_ns() >= a->deadline_ns);
+    return a->work > a->limit ||
+           (a->work > a->little && heddle_clock_ns() >= a->deadline_ns);
 }
 
 /* ---- one pass -------------------------------------------------------------- */
@@ -288,21 +285,22 @@ static bool fits_in_64_bits(const struct heddle_plan_block *block, uint32_t n,
 }
 
 heddle_status heddle_plan_assign(struct heddle_plan_block *block, uint32_t n,
-                                 uint64_t align, uint64_t budget,
+                                 uint64_t align, uint64_t budget, double work,
                                  uint64_t deadline_ns,
                                  const struct heddle_allocator *alloc,
                                  uint64_t *arena_out)
 {
     struct heddle_scratch mem = heddle_scratch_make(alloc);
-    struct heddle_plan_arena a = {.block = block,
-                                  .n = n,
-                                  .align = align,
-                                  .budget = budget,
-                                  .best_arena = UINT64_MAX,
-                                  .limit = deadline_ns != 0 ? WORK_MUCH
-                                                            : WORK_LITTLE,
-                                  .little = WORK_LITTLE,
-                                  .deadline_ns = deadline_ns};
+    const double most = PASSES * n * n;
+    struct heddle_plan_arena a = {
+        .block = block,
+        .n = n,
+        .align = align,
+        .budget = budget,
+        .best_arena = UINT64_MAX,
+        .limit = fmin(work, work > HEDDLE_PLAN_WORK_LITTLE ? most : most / 40),
+        .little = fmin(HEDDLE_PLAN_WORK_LITTLE, most / 40),
+        .deadline_ns = deadline_ns};
 
     *arena_out = 0;
     if (n == 0)
@@ -317,13 +315,7 @@ heddle_status heddle_plan_assign(struct heddle_plan_block *block, uint32_t n,
         a.size[i] = heddle_plan_round_up(block[i].bytes, align);
     a.least = find_least(&a);
     try_rules(&a);
-    {
-        const double most = PASSES * n * n;
-
-        a.little = fmin(a.little, most / 40);
-        a.limit = fmin(a.limit, deadline_ns != 0 ? most : a.little);
-        heddle_plan_arena_eject(&a);
-    }
+    heddle_plan_arena_eject(&a);
     settle(&a);
     for (uint32_t i = 0; i < n; i++)
         block[i].offset = a.best[i];

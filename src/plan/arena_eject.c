@@ -184,7 +184,7 @@ static bool fit(struct heddle_plan_arena *a, uint64_t top)
 
 /* ---- all of it --------------------------------------------------------------- */
 
-/* The square root of bytes x time, from 1 to HEAVY. */
+/* A root of bytes x time, from 1 to HEAVY. */
 static void weigh(struct heddle_plan_arena *a)
 {
     double most = 0;
@@ -198,7 +198,7 @@ static void weigh(struct heddle_plan_arena *a)
         const struct heddle_plan_block *b = &a->block[i];
         const double area = (double)b->bytes * (b->end - b->begin);
 
-        a->heavy[i] = 1 + (uint32_t)((HEAVY - 1) * sqrt(area / most));
+        a->heavy[i] = 1 + (uint32_t)((HEAVY - 1) * sqrt(sqrt(area / most)));
         a->hard[i] = 1;
     }
 }

@@ -227,7 +227,8 @@ TEST(blocks_do_not_overlap)
             b[i].begin = heddle_rng_below32(&r, 50);
             b[i].end = b[i].begin + 1 + heddle_rng_below32(&r, 20);
         }
-        CHECK_OK(heddle_plan_assign(b, n, align, 1000, 0, NULL, &arena));
+        CHECK_OK(heddle_plan_assign(b, n, align, 1000, HEDDLE_PLAN_WORK_LITTLE,
+                                    0, NULL, &arena));
         for (uint32_t i = 0; i < n; i++) {
             CHECK_EQ(b[i].offset % align, 0);
             top =
@@ -249,7 +250,8 @@ TEST(huge_blocks_are_refused)
     for (unsigned i = 0; i < 8; i++)
         b[i] = (struct heddle_plan_block){
             .bytes = ((uint64_t)1 << 62) - 1, .begin = 0, .end = 1};
-    CHECK_STATUS(heddle_plan_assign(b, 8, 1 << 30, UINT64_MAX, 0, NULL, &arena),
+    CHECK_STATUS(heddle_plan_assign(b, 8, 1 << 30, UINT64_MAX,
+                                    HEDDLE_PLAN_WORK_LITTLE, 0, NULL, &arena),
                  HEDDLE_EOVERFLOW);
 }
 

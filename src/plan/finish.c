@@ -75,42 +75,81 @@ static void find_tops(const struct heddle_plan *p,
     }
 }
 
-/* Addresses; *arena_out is also set when they do not fit. */
+/* The places of a plan's steps, and the blocks behind them. */
+struct layout {
+    struct heddle_plan_block *block;
+    struct heddle_plan_place *place;
+    uint32_t *of; /* block of a place */
+    uint32_t nblocks, nplaces;
+    uint64_t arena;
+};
+
+static heddle_status lay_out(const struct heddle_plan_job *job,
+                             const struct heddle_plan *p, double work,
+                             struct heddle_scratch *tmp, struct layout *l)
+{
+    const struct heddle_plan_opts *o = &job->opts.base;
+    heddle_status st =
+        heddle_plan_blocks_make(job->g, p->steps, p->nsteps, o, tmp, &l->block,
+                                &l->nblocks, &l->place, &l->of, &l->nplaces);
+
+    if (st != HEDDLE_OK)
+        return st;
+    st = heddle_plan_assign(l->block, l->nblocks, job->m->align, job->m->budget,
+                            work, job->deadline_ns, o->alloc, &l->arena);
+    for (uint32_t i = 0; i < l->nplaces && st == HEDDLE_OK; i++)
+        l->place[i].offset = l->block[l->of[i]].offset;
+    if (st == HEDDLE_ENOMEM)
+        return heddle_plan_fail(o, st, "no memory for addresses");
+    return st;
+}
+
+/* Addresses; p->arena_bytes is also set when they do not fit. */
 static heddle_status give_addresses(const struct heddle_plan_job *job,
                                     struct heddle_plan *p, uint64_t *top,
                                     struct heddle_scratch *mem)
 {
-    const struct heddle_plan_opts *o = &job->opts.base;
-    struct heddle_scratch tmp = heddle_scratch_make(o->alloc);
-    struct heddle_plan_block *block = NULL;
-    struct heddle_plan_place *place = NULL, *kept = NULL;
-    uint32_t *of = NULL, *nth = NULL;
-    uint32_t nblocks = 0;
-    heddle_status st =
-        heddle_plan_blocks_make(job->g, p->steps, p->nsteps, o, &tmp, &block,
-                                &nblocks, &place, &of, &p->nplaces);
+    struct heddle_scratch tmp = heddle_scratch_make(job->opts.base.alloc);
+    const double work =
+        job->deadline_ns != 0 ? HEDDLE_PLAN_WORK_SOME : HEDDLE_PLAN_WORK_LITTLE;
+    struct heddle_plan_place *kept = NULL;
+    struct layout l = {.nblocks = 0};
+    uint32_t *nth = NULL;
+    heddle_status st = lay_out(job, p, work, &tmp, &l);
 
-    if (st == HEDDLE_OK)
-        st = heddle_plan_assign(block, nblocks, job->m->align, job->m->budget,
-                                job->deadline_ns, o->alloc, &p->arena_bytes);
     if (st == HEDDLE_OK) {
-        kept = heddle_scratch_get(mem, p->nplaces, sizeof(*kept));
-        st = kept != NULL ? HEDDLE_OK : HEDDLE_ENOMEM;
-    }
-    if (st == HEDDLE_OK && top != NULL) {
+        kept = heddle_scratch_get(mem, l.nplaces, sizeof(*kept));
         nth = heddle_scratch_get(&tmp, (size_t)p->nsteps + 1, sizeof(*nth));
-        st = nth != NULL ? HEDDLE_OK : HEDDLE_ENOMEM;
+        if (kept == NULL || nth == NULL)
+            st = heddle_plan_fail(&job->opts.base, HEDDLE_ENOMEM,
+                                  "no memory for addresses");
     }
-    if (nth != NULL)
-        find_tops(p, block, nblocks, nth, top);
-    for (uint32_t i = 0; i < p->nplaces && st == HEDDLE_OK; i++) {
-        kept[i] = place[i];
-        kept[i].offset = block[of[i]].offset;
+    if (st == HEDDLE_OK) {
+        memcpy(kept, l.place, l.nplaces * sizeof(*kept));
+        p->places = kept;
+        p->nplaces = l.nplaces;
+        p->arena_bytes = l.arena;
+        if (top != NULL)
+            find_tops(p, l.block, l.nblocks, nth, top);
     }
-    p->places = kept;
     heddle_scratch_drop(&tmp);
-    if (st == HEDDLE_ENOMEM)
-        return heddle_plan_fail(o, st, "no memory for addresses");
+    return st;
+}
+
+heddle_status heddle_plan_lower(const struct heddle_plan_job *job,
+                                struct heddle_plan *p)
+{
+    struct heddle_scratch tmp = heddle_scratch_make(job->opts.base.alloc);
+    struct layout l = {.nblocks = 0};
+    const heddle_status st = lay_out(job, p, HEDDLE_PLAN_WORK_MUCH, &tmp, &l);
+
+    if (st == HEDDLE_OK && l.arena < p->arena_bytes) {
+        /* the same steps, so the same places */
+        memcpy((void *)(uintptr_t)p->places, l.place,
+               l.nplaces * sizeof(*l.place));
+        p->arena_bytes = l.arena;
+    }
+    heddle_scratch_drop(&tmp);
     return st;
 }
 

@@ -184,7 +184,8 @@ TEST(blocks_do_not_overlap)
             b[i].begin = heddle_rng_below32(&r, 100);
             b[i].end = b[i].begin + 1 + heddle_rng_below32(&r, 30);
         }
-        CHECK_OK(heddle_plan_assign(b, n, align, 0, 0, NULL, &arena));
+        CHECK_OK(heddle_plan_assign(b, n, align, 0, HEDDLE_PLAN_WORK_LITTLE, 0,
+                                    NULL, &arena));
         for (uint32_t t = 0; t < 131; t++) {
             uint64_t live = 0;
 

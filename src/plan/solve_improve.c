@@ -24,9 +24,11 @@
 #define LARGE 3000 /* no time for another order */
 #define CLIMB 400  /* steps of the bound */
 #define LOOKS 4    /* at addresses, during the search */
-#define SHARE 0.7  /* of the time, for the search */
-#define GAP   0.2  /* of the increase: below it another order is not tried */
-#define GAIN  0.7  /* of the increase: below it another order is taken */
+#define LOOSE                                                                  \
+    100 /* part of the peak: addresses that lose more are looked at again */
+#define SHARE 0.7 /* of the time, for the search */
+#define GAP   0.2 /* of the increase: below it another order is not tried */
+#define GAIN  0.7 /* of the increase: below it another order is taken */
 
 struct improve {
     struct heddle_plan_search x;
@@ -369,6 +371,9 @@ static heddle_status run(struct improve *m, const struct heddle_plan_job *job)
     st = improve(m, job->deadline_ns);
     for (int k = 0; k < 4 && st == HEDDLE_OK && !m->is_stopped; k++)
         st = settle(m, job->deadline_ns);
+    if (st == HEDDLE_OK && m->plan->arena_bytes - m->plan->peak_bytes >
+                               m->plan->peak_bytes / LOOSE)
+        st = heddle_plan_lower(job, m->plan);
     if (st == HEDDLE_OK && m->bound > m->plan->lower_bound)
         m->plan->lower_bound =
             m->bound < m->plan->makespan ? m->bound : m->plan->makespan;
