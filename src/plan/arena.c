@@ -315,8 +315,8 @@ heddle_status heddle_plan_assign(struct heddle_plan_block *block, uint32_t n,
         a.size[i] = heddle_plan_round_up(block[i].bytes, align);
     a.least = find_least(&a);
     try_rules(&a);
-    heddle_plan_arena_eject(&a);
-    settle(&a);
+    if (heddle_plan_arena_eject(&a))
+        settle(&a);
     for (uint32_t i = 0; i < n; i++)
         block[i].offset = a.best[i];
     *arena_out = a.best_arena;

@@ -71,7 +71,7 @@ void heddle_plan_arena_remove(struct heddle_plan_arena *a, uint32_t k);
 /* All blocks are placed: takes their offsets unless they are worse. */
 void heddle_plan_arena_keep(struct heddle_plan_arena *a);
 
-/* Lowers best_arena until it is good or late. */
-void heddle_plan_arena_eject(struct heddle_plan_arena *a);
+/* Lowers best_arena until it is good or late; true: it did. */
+bool heddle_plan_arena_eject(struct heddle_plan_arena *a);
 
 #endif /* HEDDLE_PLAN_ARENA_H */

@@ -203,8 +203,9 @@ static void weigh(struct heddle_plan_arena *a)
     }
 }
 
-void heddle_plan_arena_eject(struct heddle_plan_arena *a)
+bool heddle_plan_arena_eject(struct heddle_plan_arena *a)
 {
+    const uint64_t first = a->best_arena;
     uint64_t parts = PART, widest = 0;
 
     heddle_rng_seed(&a->rng, a->n);
@@ -226,4 +227,5 @@ void heddle_plan_arena_eject(struct heddle_plan_arena *a)
             parts = parts * 2 < PARTS ? parts * 2 : PARTS;
         }
     }
+    return a->best_arena < first;
 }

@@ -74,11 +74,14 @@ struct heddle_plan_search {
     int64_t budget;       /* of the peak; may be less than the machine's */
     double noise;         /* 0: the best move, 1: any */
     uint32_t batch;       /* moves of one look at the sequence */
+    double address_work;  /* comparisons for the addresses of a sequence */
     double max_time;      /* no sequence may take longer */
     double work;          /* positions and candidates looked at so far */
     uint64_t deadline_ns; /* of what is at hand: a first plan may take longer */
     int64_t *aside;       /* [nops] of the sequences: what addresses lose */
+    uint32_t *kept;       /* [room] a sequence to go back to */
     uint64_t *top;        /* [room] of the last plan: ends of the arena */
+    bool is_patient;      /* its user goes on when no addresses fit at once */
     bool is_free;         /* first computations may be in another order */
     uint32_t
         patience; /* evict.c: inputs of an operation that may go while others
@@ -160,7 +163,14 @@ HEDDLE_MUST_USE heddle_status heddle_plan_seq_finish(
 bool heddle_plan_set_aside(struct heddle_plan_search *x,
                            const struct heddle_plan_seq *s, double part);
 
-/* A first sequence within x->budget, in s: HEDDLE_OK, HEDDLE_ENOENT (none found),
+/* The given order, or another, with the cheapest recomputations. HEDDLE_OK,
+ * HEDDLE_ENOMEM, or HEDDLE_ENOENT: it got stuck, s is evaluated and over x->budget. */
+HEDDLE_MUST_USE heddle_status
+heddle_plan_greedy_seq(struct heddle_plan_search *x, struct heddle_plan_seq *s);
+/* The given order in little memory, with very many recomputations. */
+HEDDLE_MUST_USE heddle_status heddle_plan_long_seq(struct heddle_plan_search *x,
+                                                   struct heddle_plan_seq *s);
+/* Both in turn: a first sequence within x->budget, in s: HEDDLE_OK, HEDDLE_ENOENT (none found),
  * HEDDLE_ENOMEM. */
 HEDDLE_MUST_USE heddle_status
 heddle_plan_first_seq(struct heddle_plan_search *x, struct heddle_plan_seq *s);

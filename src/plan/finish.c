@@ -106,12 +106,10 @@ static heddle_status lay_out(const struct heddle_plan_job *job,
 
 /* Addresses; p->arena_bytes is also set when they do not fit. */
 static heddle_status give_addresses(const struct heddle_plan_job *job,
-                                    struct heddle_plan *p, uint64_t *top,
-                                    struct heddle_scratch *mem)
+                                    struct heddle_plan *p, double work,
+                                    uint64_t *top, struct heddle_scratch *mem)
 {
     struct heddle_scratch tmp = heddle_scratch_make(job->opts.base.alloc);
-    const double work =
-        job->deadline_ns != 0 ? HEDDLE_PLAN_WORK_SOME : HEDDLE_PLAN_WORK_LITTLE;
     struct heddle_plan_place *kept = NULL;
     struct layout l = {.nblocks = 0};
     uint32_t *nth = NULL;
@@ -195,7 +193,7 @@ static heddle_status over(const struct heddle_plan_job *job, const char *what,
 
 static heddle_status fill(const struct heddle_plan_job *job,
                           const struct heddle_plan_draft *d,
-                          const struct heddle_plan_claim *claim,
+                          const struct heddle_plan_claim *claim, double work,
                           uint64_t *over_out, uint64_t *top,
                           struct heddle_plan *p, struct heddle_scratch *mem)
 {
@@ -216,7 +214,7 @@ static heddle_status fill(const struct heddle_plan_job *job,
     memcpy(step, d->step, d->n * sizeof(*step));
     p->steps = step;
     p->nsteps = d->n;
-    HEDDLE_TRY(give_addresses(job, p, top, mem));
+    HEDDLE_TRY(give_addresses(job, p, work, top, mem));
     if (p->arena_bytes > job->m->budget)
         return over(job, "the arena", p->arena_bytes, over_out);
     return set_claims(job, claim, p, mem);
@@ -227,14 +225,17 @@ heddle_status heddle_plan_finish(const struct heddle_plan_job *job,
                                  const struct heddle_plan_claim *claim,
                                  uint64_t *over_out, struct heddle_plan **out)
 {
-    return heddle_plan_finish_tops(job, d, claim, over_out, NULL, out);
+    const double work =
+        job->deadline_ns != 0 ? HEDDLE_PLAN_WORK_SOME : HEDDLE_PLAN_WORK_LITTLE;
+
+    return heddle_plan_finish_tops(job, d, claim, work, over_out, NULL, out);
 }
 
 heddle_status heddle_plan_finish_tops(const struct heddle_plan_job *job,
                                       const struct heddle_plan_draft *d,
                                       const struct heddle_plan_claim *claim,
-                                      uint64_t *over_out, uint64_t *top,
-                                      struct heddle_plan **out)
+                                      double work, uint64_t *over_out,
+                                      uint64_t *top, struct heddle_plan **out)
 {
     struct heddle_scratch *mem = NULL;
     struct heddle_plan *p;
@@ -249,7 +250,7 @@ heddle_status heddle_plan_finish_tops(const struct heddle_plan_job *job,
     if (p == NULL)
         return heddle_plan_fail(&job->opts.base, HEDDLE_ENOMEM,
                                 "no memory for the plan");
-    st = fill(job, d, claim, over_out, top, p, mem);
+    st = fill(job, d, claim, work, over_out, top, p, mem);
     if (st != HEDDLE_OK)
         heddle_plan_destroy(p);
     else

@@ -229,12 +229,12 @@ HEDDLE_MUST_USE heddle_status heddle_plan_finish(
     const struct heddle_plan_claim *claim, uint64_t *over_out,
     struct heddle_plan **out);
 
-/* The same. When addresses are over the budget or within, top[k] is the end of the
+/* The same, with so much work for addresses. When addresses are over the budget or within, top[k] is the end of the
  * highest block at the k-th computation of the draft; `top` has room for all. */
 HEDDLE_MUST_USE heddle_status heddle_plan_finish_tops(
     const struct heddle_plan_job *job, const struct heddle_plan_draft *d,
-    const struct heddle_plan_claim *claim, uint64_t *over_out, uint64_t *top,
-    struct heddle_plan **out);
+    const struct heddle_plan_claim *claim, double work, uint64_t *over_out,
+    uint64_t *top, struct heddle_plan **out);
 
 /* Looks for lower addresses of a plan until the deadline. The arena may only
  * become smaller. HEDDLE_OK, HEDDLE_ENOMEM. */

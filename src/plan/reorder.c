@@ -39,7 +39,7 @@ static double excess(const struct heddle_plan_search *x,
         if (s->mem[p] > x->budget)
             over += (double)(s->mem[p] - x->budget);
     }
-    return over + almost / 16;
+    return over + almost / 256;
 }
 
 /* What stays behind op when it runs now, less what goes. */
