@@ -24,7 +24,7 @@
 #include "base/clock.h"
 
 #define NRULES 5
-#define PASSES 12000. /* for few blocks: at most so many passes */
+#define PASSES 4000. /* for few blocks: at most so many passes */
 
 /* ---- slots ----------------------------------------------------------------- */
 
@@ -291,7 +291,7 @@ heddle_status heddle_plan_assign(struct heddle_plan_block *block, uint32_t n,
                                  uint64_t *arena_out)
 {
     struct heddle_scratch mem = heddle_scratch_make(alloc);
-    const double most = PASSES * n * n;
+    const double most = PASSES * n * n + 1e6;
     struct heddle_plan_arena a = {
         .block = block,
         .n = n,

@@ -74,7 +74,8 @@ static void find_near(struct heddle_plan_arena *a, uint32_t id)
 static uint64_t find_spot(struct heddle_plan_arena *a, uint32_t id,
                           uint64_t top, uint64_t *cost_out)
 {
-    const uint64_t size = a->size[id], last = top - size;
+    const uint64_t size = a->size[id];
+    const uint64_t last = (top - a->block[id].bytes) / a->align * a->align;
     uint64_t at = 0, o = 0, cost = 0, least = UINT64_MAX, width = 0;
     uint32_t n, in = 0, out = 0, ties = 0;
 
@@ -147,7 +148,7 @@ static uint32_t begin(struct heddle_plan_arena *a, uint64_t top)
     a->nplaced = 0;
     for (uint32_t i = 0; i < a->n; i++) {
         a->hard[i] = 1 + (a->hard[i] - 1) / 2;
-        if (a->best[i] + a->size[i] <= top)
+        if (a->best[i] + a->block[i].bytes <= top)
             heddle_plan_arena_insert(a, i, a->best[i]);
         else
             a->queue[n++] = i;
@@ -211,13 +212,12 @@ bool heddle_plan_arena_eject(struct heddle_plan_arena *a)
     heddle_rng_seed(&a->rng, a->n);
     weigh(a);
     for (uint32_t i = 0; i < a->n; i++)
-        widest = a->size[i] > widest ? a->size[i] : widest;
+        widest = a->block[i].bytes > widest ? a->block[i].bytes : widest;
     while (!heddle_plan_arena_is_good(a) && !heddle_plan_arena_is_late(a)) {
         uint64_t top = a->best_arena - (a->best_arena - a->least) / parts;
 
         if (top == a->best_arena)
             top--;
-        top = top / a->align * a->align;
         if (top < widest)
             break;
         if (fit(a, top)) {
