@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * draft, eval, blocks: sequences against the plain definition of liveness, a
- * timetable by hand, and addresses of random blocks.
+ * draft, eval: sequences against the plain definition of liveness, and a
+ * timetable by hand.
  */
 #include "plan/plan_test.h"
 
