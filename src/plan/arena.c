@@ -284,11 +284,20 @@ static bool fits_in_64_bits(const struct heddle_plan_block *block, uint32_t n,
     return true;
 }
 
-heddle_status heddle_plan_assign(struct heddle_plan_block *block, uint32_t n,
-                                 uint64_t align, uint64_t budget, double work,
-                                 uint64_t deadline_ns,
-                                 const struct heddle_allocator *alloc,
-                                 uint64_t *arena_out)
+/* The addresses that blocks have. */
+static void take_offsets(struct heddle_plan_arena *a)
+{
+    a->nplaced = 0;
+    for (uint32_t i = 0; i < a->n; i++)
+        heddle_plan_arena_insert(a, i, a->block[i].offset);
+    heddle_plan_arena_keep(a);
+}
+
+static heddle_status assign(struct heddle_plan_block *block, uint32_t n,
+                            uint64_t align, uint64_t budget, bool is_placed,
+                            double work, uint64_t deadline_ns,
+                            const struct heddle_allocator *alloc,
+                            uint64_t *arena_out)
 {
     struct heddle_scratch mem = heddle_scratch_make(alloc);
     const double most = PASSES * n * n + 1e6;
@@ -314,7 +323,10 @@ heddle_status heddle_plan_assign(struct heddle_plan_block *block, uint32_t n,
     for (uint32_t i = 0; i < n; i++)
         a.size[i] = heddle_plan_round_up(block[i].bytes, align);
     a.least = find_least(&a);
-    try_rules(&a);
+    if (is_placed)
+        take_offsets(&a);
+    else
+        try_rules(&a);
     if (heddle_plan_arena_eject(&a))
         settle(&a);
     for (uint32_t i = 0; i < n; i++)
@@ -322,4 +334,24 @@ heddle_status heddle_plan_assign(struct heddle_plan_block *block, uint32_t n,
     *arena_out = a.best_arena;
     heddle_scratch_drop(&mem);
     return HEDDLE_OK;
+}
+
+heddle_status heddle_plan_assign(struct heddle_plan_block *block, uint32_t n,
+                                 uint64_t align, uint64_t budget, double work,
+                                 uint64_t deadline_ns,
+                                 const struct heddle_allocator *a,
+                                 uint64_t *arena_out)
+{
+    return assign(block, n, align, budget, false, work, deadline_ns, a,
+                  arena_out);
+}
+
+heddle_status heddle_plan_assign_lower(struct heddle_plan_block *block,
+                                       uint32_t n, uint64_t align, double work,
+                                       uint64_t deadline_ns,
+                                       const struct heddle_allocator *a,
+                                       uint64_t *arena_out)
+{
+    return assign(block, n, align, UINT64_MAX, true, work, deadline_ns, a,
+                  arena_out);
 }

@@ -102,13 +102,11 @@ static uint64_t least_of_all(const struct heddle_plan_block *b, uint32_t *order,
     return least;
 }
 
-static uint64_t assign(struct heddle_plan_block *b, uint32_t n, uint64_t align,
-                       double work)
+static void check_addresses(const struct heddle_plan_block *b, uint32_t n,
+                            uint64_t align, uint64_t arena)
 {
-    uint64_t arena = 0, top = 0;
+    uint64_t top = 0;
 
-    CHECK_OK(
-        heddle_plan_assign(b, n, align, 0, work, UINT64_MAX, NULL, &arena));
     for (uint32_t i = 0; i < n; i++) {
         CHECK_EQ(b[i].offset % align, 0);
         top = b[i].offset + b[i].bytes > top ? b[i].offset + b[i].bytes : top;
@@ -118,6 +116,16 @@ static uint64_t assign(struct heddle_plan_block *b, uint32_t n, uint64_t align,
                   b[j].offset >= b[i].offset + b[i].bytes);
     }
     CHECK_EQ(arena, top);
+}
+
+static uint64_t assign(struct heddle_plan_block *b, uint32_t n, uint64_t align,
+                       double work)
+{
+    uint64_t arena = 0;
+
+    CHECK_OK(
+        heddle_plan_assign(b, n, align, 0, work, UINT64_MAX, NULL, &arena));
+    check_addresses(b, n, align, arena);
     return arena;
 }
 
@@ -190,6 +198,34 @@ TEST(more_work_helps)
     CHECK(some <= little);
 }
 
+TEST(lower_is_never_above)
+{
+    struct heddle_rng r;
+
+    heddle_rng_seed(&r, test_seed() + 5);
+    for (unsigned k = 0; k < test_scale(20); k++) {
+        static struct heddle_plan_block b[MANY];
+        uint64_t arena = 0, sum = 0;
+
+        random_blocks(&r, b, MANY, 999, 60);
+        for (uint32_t i = 0; i < MANY; i++) {
+            b[i].offset = sum;
+            sum += b[i].bytes;
+        }
+        CHECK_OK(heddle_plan_assign_lower(b, MANY, 1,
+                                          HEDDLE_PLAN_WORK_LITTLE / 10,
+                                          UINT64_MAX, NULL, &arena));
+        check_addresses(b, MANY, 1, arena);
+        CHECK(arena <= sum && arena >= busiest(b, MANY));
+        sum = arena;
+        CHECK_OK(heddle_plan_assign_lower(b, MANY, 1,
+                                          HEDDLE_PLAN_WORK_LITTLE / 10,
+                                          UINT64_MAX, NULL, &arena));
+        check_addresses(b, MANY, 1, arena);
+        CHECK(arena <= sum);
+    }
+}
+
 TEST(the_same_every_time)
 {
     struct heddle_rng r;
@@ -242,5 +278,5 @@ TEST(huge_blocks_are_refused)
 }
 
 TEST_MAIN(few_blocks_have_the_best_addresses, many_blocks_lose_little,
-          more_work_helps, the_same_every_time, no_memory,
+          more_work_helps, lower_is_never_above, the_same_every_time, no_memory,
           huge_blocks_are_refused)

@@ -81,27 +81,23 @@ struct layout {
     struct heddle_plan_place *place;
     uint32_t *of; /* block of a place */
     uint32_t nblocks, nplaces;
-    uint64_t arena;
 };
 
 static heddle_status lay_out(const struct heddle_plan_job *job,
-                             const struct heddle_plan *p, double work,
+                             const struct heddle_plan *p,
                              struct heddle_scratch *tmp, struct layout *l)
 {
-    const struct heddle_plan_opts *o = &job->opts.base;
-    heddle_status st =
-        heddle_plan_blocks_make(job->g, p->steps, p->nsteps, o, tmp, &l->block,
-                                &l->nblocks, &l->place, &l->of, &l->nplaces);
+    return heddle_plan_blocks_make(job->g, p->steps, p->nsteps, &job->opts.base,
+                                   tmp, &l->block, &l->nblocks, &l->place,
+                                   &l->of, &l->nplaces);
+}
 
-    if (st != HEDDLE_OK)
-        return st;
-    st = heddle_plan_assign(l->block, l->nblocks, job->m->align, job->m->budget,
-                            work, job->deadline_ns, o->alloc, &l->arena);
-    for (uint32_t i = 0; i < l->nplaces && st == HEDDLE_OK; i++)
-        l->place[i].offset = l->block[l->of[i]].offset;
-    if (st == HEDDLE_ENOMEM)
-        return heddle_plan_fail(o, st, "no memory for addresses");
-    return st;
+static void set_places(struct heddle_plan_place *place, const struct layout *l)
+{
+    for (uint32_t i = 0; i < l->nplaces; i++) {
+        place[i] = l->place[i];
+        place[i].offset = l->block[l->of[i]].offset;
+    }
 }
 
 /* Addresses; p->arena_bytes is also set when they do not fit. */
@@ -109,45 +105,55 @@ static heddle_status give_addresses(const struct heddle_plan_job *job,
                                     struct heddle_plan *p, double work,
                                     uint64_t *top, struct heddle_scratch *mem)
 {
-    struct heddle_scratch tmp = heddle_scratch_make(job->opts.base.alloc);
+    const struct heddle_plan_opts *o = &job->opts.base;
+    struct heddle_scratch tmp = heddle_scratch_make(o->alloc);
     struct heddle_plan_place *kept = NULL;
     struct layout l = {.nblocks = 0};
     uint32_t *nth = NULL;
-    heddle_status st = lay_out(job, p, work, &tmp, &l);
+    heddle_status st = lay_out(job, p, &tmp, &l);
 
+    if (st == HEDDLE_OK)
+        st = heddle_plan_assign(l.block, l.nblocks, job->m->align,
+                                job->m->budget, work, job->deadline_ns,
+                                o->alloc, &p->arena_bytes);
     if (st == HEDDLE_OK) {
         kept = heddle_scratch_get(mem, l.nplaces, sizeof(*kept));
         nth = heddle_scratch_get(&tmp, (size_t)p->nsteps + 1, sizeof(*nth));
-        if (kept == NULL || nth == NULL)
-            st = heddle_plan_fail(&job->opts.base, HEDDLE_ENOMEM,
-                                  "no memory for addresses");
+        st = kept != NULL && nth != NULL ? HEDDLE_OK : HEDDLE_ENOMEM;
     }
     if (st == HEDDLE_OK) {
-        memcpy(kept, l.place, l.nplaces * sizeof(*kept));
+        set_places(kept, &l);
         p->places = kept;
         p->nplaces = l.nplaces;
-        p->arena_bytes = l.arena;
         if (top != NULL)
             find_tops(p, l.block, l.nblocks, nth, top);
     }
     heddle_scratch_drop(&tmp);
+    if (st == HEDDLE_ENOMEM)
+        return heddle_plan_fail(o, st, "no memory for addresses");
     return st;
 }
 
 heddle_status heddle_plan_lower(const struct heddle_plan_job *job,
                                 struct heddle_plan *p)
 {
-    struct heddle_scratch tmp = heddle_scratch_make(job->opts.base.alloc);
+    const struct heddle_plan_opts *o = &job->opts.base;
+    struct heddle_scratch tmp = heddle_scratch_make(o->alloc);
     struct layout l = {.nblocks = 0};
-    const heddle_status st = lay_out(job, p, HEDDLE_PLAN_WORK_MUCH, &tmp, &l);
+    heddle_status st = lay_out(job, p, &tmp, &l);
 
-    if (st == HEDDLE_OK && l.arena < p->arena_bytes) {
-        /* the same steps, so the same places */
-        memcpy((void *)(uintptr_t)p->places, l.place,
-               l.nplaces * sizeof(*l.place));
-        p->arena_bytes = l.arena;
-    }
+    /* the same steps, so the same places in the same order */
+    for (uint32_t i = 0; i < l.nplaces && st == HEDDLE_OK; i++)
+        l.block[l.of[i]].offset = p->places[i].offset;
+    if (st == HEDDLE_OK)
+        st = heddle_plan_assign_lower(l.block, l.nblocks, job->m->align,
+                                      HEDDLE_PLAN_WORK_MUCH, job->deadline_ns,
+                                      o->alloc, &p->arena_bytes);
+    if (st == HEDDLE_OK)
+        set_places((struct heddle_plan_place *)(uintptr_t)p->places, &l);
     heddle_scratch_drop(&tmp);
+    if (st == HEDDLE_ENOMEM)
+        return heddle_plan_fail(o, st, "no memory for addresses");
     return st;
 }
 

@@ -170,6 +170,12 @@ heddle_plan_assign(struct heddle_plan_block *block, uint32_t n, uint64_t align,
                    uint64_t budget, double work, uint64_t deadline_ns,
                    const struct heddle_allocator *a, uint64_t *arena_out);
 
+/* The same, from addresses that the blocks have: never above them. */
+HEDDLE_MUST_USE heddle_status
+heddle_plan_assign_lower(struct heddle_plan_block *block, uint32_t n,
+                         uint64_t align, double work, uint64_t deadline_ns,
+                         const struct heddle_allocator *a, uint64_t *arena_out);
+
 /* --- solvers (solve.c) ------------------------------------------------------ */
 
 /* One call of heddle_plan_solve(). */

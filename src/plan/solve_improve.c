@@ -26,9 +26,9 @@
 #define LOOKS       4    /* at addresses, during the search */
 #define LOOKS_FIRST 16   /* the same, as long as none fit */
 #define LONG        1.25 /* times all operations: too long to be given addresses */
-#define LOOSE                                                                  \
-    100 /* part of the peak: addresses that lose more are looked at again */
+#define LOOSE       100 /* part of the peak: more lost, and addresses are improved */
 #define SHARE       0.7  /* of the time, for the search */
+#define END         0.97 /* of the time, for addresses */
 #define SHARE_FIRST 0.95 /* the same, as long as there is no plan */
 #define GAP         0.2 /* of the increase: below it another order is not tried */
 #define GAIN        0.7 /* of the increase: below it another order is taken */
@@ -270,7 +270,10 @@ static heddle_status settle(struct improve *m, uint64_t deadline_ns)
         take_plan(m, p);
     if (st != HEDDLE_ENOENT || over <= m->job.m->budget)
         return st;
-    leave_room(m, over);
+    if (heddle_clock_ns() < deadline_ns)
+        leave_room(m, over);
+    else
+        m->is_stopped = true;
     return HEDDLE_OK;
 }
 
@@ -495,6 +498,38 @@ static heddle_status first_plan(struct improve *m,
 
 /* ---- all of it -------------------------------------------------------------- */
 
+/* Better plans, or the first one; then addresses until the end. */
+static heddle_status search(struct improve *m,
+                            const struct heddle_plan_job *job)
+{
+    struct heddle_plan_search *x = &m->x;
+    const double limit = job->opts.time_limit_s;
+    struct heddle_plan_job last = *job;
+    heddle_status st;
+
+    last.deadline_ns = job->start_ns + (uint64_t)(END * limit * 1e9);
+    x->deadline_ns = m->plan != NULL ? m->job.deadline_ns : last.deadline_ns;
+    m->work = x->work;
+    st = improve(m, last.deadline_ns);
+    x->deadline_ns = last.deadline_ns;
+    for (int k = 0; k < 4 && st == HEDDLE_OK && !m->is_stopped; k++) {
+        if (heddle_plan_job_seconds(job) > SHARE_FIRST * limit)
+            break;
+        st = settle(m, last.deadline_ns);
+    }
+    if (st == HEDDLE_OK && m->plan == NULL)
+        st = heddle_plan_fail(&job->opts.base, HEDDLE_ENOENT,
+                              "no plan found whose addresses fit; what is "
+                              "alive does");
+    if (st == HEDDLE_OK && m->plan->arena_bytes - m->plan->peak_bytes >
+                               m->plan->peak_bytes / LOOSE)
+        st = heddle_plan_lower(&last, m->plan);
+    if (st == HEDDLE_OK && m->bound > m->plan->lower_bound)
+        m->plan->lower_bound =
+            m->bound < m->plan->makespan ? m->bound : m->plan->makespan;
+    return st;
+}
+
 static heddle_status run(struct improve *m, const struct heddle_plan_job *job)
 {
     struct heddle_plan_search *x = &m->x;
@@ -515,25 +550,7 @@ static heddle_status run(struct improve *m, const struct heddle_plan_job *job)
         st = heddle_plan_bound_dag(&m->job, m->best.time, CLIMB, &m->bound);
     if (st != HEDDLE_OK)
         return st;
-    x->deadline_ns = m->plan != NULL ? m->job.deadline_ns : job->deadline_ns;
-    m->work = x->work;
-    st = improve(m, job->deadline_ns);
-    for (int k = 0; k < 4 && st == HEDDLE_OK && !m->is_stopped; k++) {
-        if (heddle_plan_job_seconds(job) > SHARE_FIRST * job->opts.time_limit_s)
-            break;
-        st = settle(m, job->deadline_ns);
-    }
-    if (st == HEDDLE_OK && m->plan == NULL)
-        st = heddle_plan_fail(&job->opts.base, HEDDLE_ENOENT,
-                              "no plan found whose addresses fit; what is "
-                              "alive does");
-    if (st == HEDDLE_OK && m->plan->arena_bytes - m->plan->peak_bytes >
-                               m->plan->peak_bytes / LOOSE)
-        st = heddle_plan_lower(job, m->plan);
-    if (st == HEDDLE_OK && m->bound > m->plan->lower_bound)
-        m->plan->lower_bound =
-            m->bound < m->plan->makespan ? m->bound : m->plan->makespan;
-    return st;
+    return search(m, job);
 }
 
 static int improve_rank(const struct heddle_plan_job *job)
