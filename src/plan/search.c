@@ -85,6 +85,9 @@ heddle_status heddle_plan_seq_finish(struct heddle_plan_search *x,
 /* ---- a first plan ---------------------------------------------------------- */
 
 #define LARGE       3000
+#define MOST        60 /* times of all operations, for a first sequence */
+#define STEP        4  /* part of the peak that is taken off at once */
+#define STEP_MAX    64
 #define EVICT_TIMES 100 /* of the time without recomputation */
 #define LOOKS       20
 #define FEW         300 /* operations whose addresses take no time */
@@ -121,26 +124,68 @@ static heddle_status evict_some(struct heddle_plan_search *x,
     return st;
 }
 
+/* Begins with every operation once: the given order, or another. */
+static heddle_status start_seq(struct heddle_plan_search *x,
+                               struct heddle_plan_seq *s)
+{
+    heddle_plan_seq_start(s);
+    if (x->is_free)
+        return heddle_plan_reorder(
+            x, s, fmin(REORDER, 60.0 * x->g->nops * x->g->nops));
+    return heddle_plan_seq_eval(s) ? HEDDLE_OK : HEDDLE_ENOMEM;
+}
+
+/* Down to the budget in steps, smaller ones where a larger one gets stuck. After
+ * each of them what can go is removed. False: s is as low as it got. */
+static bool reduce_by_steps(struct heddle_plan_search *x,
+                            struct heddle_plan_seq *s)
+{
+    const int64_t budget = x->budget;
+    int64_t part = STEP;
+
+    while (s->peak > budget && part <= STEP_MAX) {
+        const uint32_t n = s->n;
+
+        memcpy(x->kept, s->op, n * sizeof(*s->op));
+        x->budget = s->peak - s->peak / part;
+        if (x->budget < budget)
+            x->budget = budget;
+        if (heddle_plan_reduce(x, s)) {
+            heddle_plan_prune(x, s);
+            continue;
+        }
+        if (heddle_plan_search_is_late(x))
+            break;
+        memcpy(s->op, x->kept, n * sizeof(*s->op));
+        s->n = n;
+        (void)!heddle_plan_seq_eval(s);
+        part *= 2;
+    }
+    x->budget = budget;
+    return s->peak <= budget;
+}
+
 heddle_status heddle_plan_greedy_seq(struct heddle_plan_search *x,
                                      struct heddle_plan_seq *s)
 {
     const uint32_t batch = x->batch;
+    heddle_status st = start_seq(x, s);
     bool is_done;
 
-    heddle_plan_seq_start(s);
-    if (x->is_free)
-        HEDDLE_TRY(heddle_plan_reorder(
-            x, s, fmin(REORDER, 60.0 * x->g->nops * x->g->nops)));
-    else if (!heddle_plan_seq_eval(s))
-        return HEDDLE_ENOMEM;
+    if (st != HEDDLE_OK)
+        return st;
     x->batch = x->g->nops > LARGE ? 64 : 4;
-    x->max_time = 4 * sum_times(x->g);
+    x->max_time = MOST * sum_times(x->g);
     is_done = heddle_plan_reduce(x, s);
+    if (!is_done && !x->is_free) {
+        st = start_seq(x, s);
+        is_done = st == HEDDLE_OK && reduce_by_steps(x, s);
+    }
     x->batch = batch;
     x->max_time = INFINITY;
     if (is_done)
         heddle_plan_prune(x, s);
-    return is_done ? HEDDLE_OK : HEDDLE_ENOENT;
+    return st != HEDDLE_OK || is_done ? st : HEDDLE_ENOENT;
 }
 
 heddle_status heddle_plan_long_seq(struct heddle_plan_search *x,
