@@ -147,7 +147,7 @@ static bool reduce_by_steps(struct heddle_plan_search *x,
         const uint32_t n = s->n;
 
         memcpy(x->kept, s->op, n * sizeof(*s->op));
-        x->budget = s->peak - s->peak / part;
+        x->budget = s->peak - 1 - (s->peak - 1) / part;
         if (x->budget < budget)
             x->budget = budget;
         if (heddle_plan_reduce(x, s)) {

@@ -30,6 +30,7 @@
 #define SHARE       0.7  /* of the time, for the search */
 #define END         0.97 /* of the time, for addresses */
 #define SHARE_FIRST 0.95 /* the same, as long as there is no plan */
+#define LEAST_S     0.5  /* seconds for a first plan, whatever the limit */
 #define GAP         0.2 /* of the increase: below it another order is not tried */
 #define GAIN        0.7 /* of the increase: below it another order is taken */
 
@@ -281,9 +282,10 @@ static heddle_status settle(struct improve *m, uint64_t deadline_ns)
 static double progress(const struct improve *m)
 {
     const double work = (m->x.work - m->work) / m->work_max;
-    const double share = m->plan != NULL ? SHARE : SHARE_FIRST;
+    const double limit = m->job.opts.time_limit_s;
     const double time =
-        heddle_plan_job_seconds(&m->job) / (share * m->job.opts.time_limit_s);
+        heddle_plan_job_seconds(&m->job) /
+        (m->plan != NULL ? SHARE * limit : fmax(SHARE_FIRST * limit, LEAST_S));
 
     return work > time ? work : time;
 }
@@ -399,7 +401,7 @@ static void shorten(struct improve *m)
 
     heddle_plan_seq_copy(&m->best, &m->cur);
     list_again(m);
-    while (m->nagain > 0 && !heddle_plan_job_is_late(&m->job)) {
+    while (m->nagain > 0 && !heddle_plan_search_is_late(&m->x)) {
         const double work = m->x.work - begin;
 
         if (work >= m->work_max / 5 ||
@@ -508,7 +510,13 @@ static heddle_status search(struct improve *m,
     heddle_status st;
 
     last.deadline_ns = job->start_ns + (uint64_t)(END * limit * 1e9);
-    x->deadline_ns = m->plan != NULL ? m->job.deadline_ns : last.deadline_ns;
+    x->deadline_ns = m->job.deadline_ns;
+    if (m->plan == NULL) {
+        const double most = fmax(END * limit, LEAST_S);
+
+        last.deadline_ns = job->start_ns + (uint64_t)(most * 1e9);
+        x->deadline_ns = last.deadline_ns;
+    }
     m->work = x->work;
     st = improve(m, last.deadline_ns);
     x->deadline_ns = last.deadline_ns;
