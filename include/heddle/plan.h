@@ -266,6 +266,14 @@ HEDDLE_API const struct heddle_plan_solver *heddle_plan_get_solver(size_t i);
  * op_out may be NULL. */
 HEDDLE_API uint64_t heddle_plan_floor(const struct heddle_plan_graph *g,
                                       uint32_t *op_out);
+/* The same for plans that move nothing, and better: an operation needs inputs that
+ * have to be computed while others are there, in whatever order. A search of at
+ * most so many seconds; what it has by then is a bound as well. HEDDLE_ENOMEM,
+ * HEDDLE_EINVAL. */
+HEDDLE_API heddle_status heddle_plan_least(const struct heddle_plan_graph *g,
+                                           double seconds,
+                                           const struct heddle_plan_opts *o,
+                                           uint64_t *out);
 /* Memory of the given order with nothing dropped before its last use, and
  * everything that somebody needs made once. What begins on the host counts from
  * its first use. */

@@ -92,7 +92,7 @@ static void check_bounds(const struct heddle_plan_graph *g, uint64_t budget,
     struct why w;
     struct rig r;
     double cut = 0, climbed = 0;
-    uint64_t least = 0;
+    uint64_t least = 0, again = 0;
     uint32_t op = 0;
 
     rig_init(&r, g, why_init(&w, NULL));
@@ -109,6 +109,8 @@ static void check_bounds(const struct heddle_plan_graph *g, uint64_t budget,
         heddle_plan_bound_memory(&r.job, UINT64_MAX, g->nops, &least, &op));
     CHECK(least >= heddle_plan_floor(g, NULL));
     CHECK((free < INFINITY) == (budget >= least));
+    CHECK_OK(heddle_plan_least(g, 10, &w.o, &again));
+    CHECK_EQ(again, least);
     heddle_scratch_drop(&mem);
 }
 
@@ -209,4 +211,30 @@ TEST(no_memory)
     heddle_plan_graph_destroy(g);
 }
 
-TEST_MAIN(no_bound_is_above_the_optimum, no_memory)
+TEST(least_without_memory_or_graph)
+{
+    struct heddle_rng r;
+    struct why w;
+    struct heddle_plan_graph *g;
+    struct faulty f;
+    uint64_t least = 0;
+
+    heddle_rng_seed(&r, 3);
+    g = random_graph(&r, 24, PLAIN, why_init(&w, NULL));
+    CHECK_STATUS(heddle_plan_least(NULL, 1, &w.o, &least), HEDDLE_EINVAL);
+    CHECK_STATUS(heddle_plan_least(g, NAN, &w.o, &least), HEDDLE_EINVAL);
+    CHECK_STATUS(heddle_plan_least(g, 1, &w.o, NULL), HEDDLE_EINVAL);
+    for (size_t k = 1; k == 1 || f.has_failed; k++) {
+        heddle_status st;
+
+        faulty_init(&f, k);
+        st = heddle_plan_least(g, 1, why_init(&w, &f.a), &least);
+        CHECK_EQ(st, f.has_failed ? HEDDLE_ENOMEM : HEDDLE_OK);
+        CHECK_EQ(f.nlive, 0);
+    }
+    CHECK(least >= heddle_plan_floor(g, NULL));
+    heddle_plan_graph_destroy(g);
+}
+
+TEST_MAIN(no_bound_is_above_the_optimum, no_memory,
+          least_without_memory_or_graph)

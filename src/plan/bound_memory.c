@@ -16,6 +16,8 @@
 
 #include <string.h>
 
+#include "base/clock.h"
+
 #define NONE    HEDDLE_PLAN_NONE
 #define NSTATE  16384 /* sets of one search, at most */
 #define NVALUES 96    /* values of one set; the search ends at a larger one */
@@ -326,6 +328,26 @@ heddle_status heddle_plan_bound_memory(const struct heddle_plan_job *job,
         work--;
     }
     heddle_scratch_drop(&mem);
+    return st;
+}
+
+heddle_status heddle_plan_least(const struct heddle_plan_graph *g,
+                                double seconds,
+                                const struct heddle_plan_opts *o, uint64_t *out)
+{
+    struct heddle_plan_job job = {.g = g, .start_ns = heddle_clock_ns()};
+    uint32_t op = NONE;
+    heddle_status st;
+
+    job.opts.base = heddle_plan_opts_get(o);
+    if (g == NULL || out == NULL || !(seconds >= 0))
+        return heddle_plan_fail(&job.opts.base, HEDDLE_EINVAL,
+                                "there is no graph, or no time");
+    job.deadline_ns =
+        job.start_ns + (uint64_t)((seconds < 1e9 ? seconds : 1e9) * 1e9);
+    st = heddle_plan_bound_memory(&job, UINT64_MAX, g->nops, out, &op);
+    if (st == HEDDLE_ENOMEM)
+        return heddle_plan_fail(&job.opts.base, st, "no memory for the bound");
     return st;
 }
 

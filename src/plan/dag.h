@@ -24,15 +24,17 @@ struct heddle_plan_tree {
 /* A sequence; everything behind `n` is known after heddle_plan_seq_eval(). */
 struct heddle_plan_seq {
     const struct heddle_plan_graph *g;
-    uint32_t *op;   /* [cap] */
-    uint32_t n;     /* occurrences */
-    uint32_t *prev; /* the occurrence of the same op before it; NONE */
-    uint32_t *next; /* and behind it */
-    uint32_t *base; /* [cap + 1] last[base[p] + i]: of output i of p */
-    uint32_t *last; /* position of its last reader; NONE; n: the end */
-    int64_t *mem;   /* [cap] bytes while it runs */
-    uint32_t *tail; /* [nops] the last occurrence of an op */
-    double time;    /* sum of all */
+    uint32_t *op;         /* [cap] */
+    uint32_t n;           /* occurrences */
+    uint32_t *prev;       /* the occurrence of the same op before it; NONE */
+    uint32_t *next;       /* and behind it */
+    uint32_t *base;       /* [cap + 1] last[base[p] + i]: of output i of p */
+    uint32_t *last;       /* position of its last reader; NONE; n: the end */
+    int64_t *mem;         /* [cap] bytes while it runs, and those set aside */
+    const int64_t *aside; /* [nops] bytes to leave free up to the first
+                             occurrence of an op; NULL: none */
+    uint32_t *tail;       /* [nops] the last occurrence of an op */
+    double time;          /* sum of all */
     int64_t peak;
     uint32_t peak_at;
     struct heddle_plan_tree tree; /* over mem, after heddle_plan_seq_plant() */
@@ -72,9 +74,14 @@ struct heddle_plan_search {
     int64_t budget;       /* of the peak; may be less than the machine's */
     double noise;         /* 0: the best move, 1: any */
     uint32_t batch;       /* moves of one look at the sequence */
+    double address_work;  /* comparisons for the addresses of a sequence */
     double max_time;      /* no sequence may take longer */
     double work;          /* positions and candidates looked at so far */
     uint64_t deadline_ns; /* of what is at hand: a first plan may take longer */
+    int64_t *aside;       /* [nops] of the sequences: what addresses lose */
+    uint32_t *kept;       /* [room] a sequence to go back to */
+    uint64_t *top;        /* [room] of the last plan: ends of the arena */
+    bool is_patient;      /* its user goes on when no addresses fit at once */
     bool is_free;         /* first computations may be in another order */
     uint32_t
         patience; /* evict.c: inputs of an operation that may go while others
@@ -150,7 +157,20 @@ HEDDLE_MUST_USE heddle_status heddle_plan_seq_finish(
     const char *solver, double bound, uint64_t deadline_ns, uint64_t *over_out,
     struct heddle_plan **out);
 
-/* A first sequence within x->budget, in s: HEDDLE_OK, HEDDLE_ENOENT (none found),
+/* Sets more aside where the top of the arena was over the budget in the last
+ * heddle_plan_seq_finish(), `part` of it; where it was below, less. Sequences
+ * have to be evaluated again. False: nothing has changed. */
+bool heddle_plan_set_aside(struct heddle_plan_search *x,
+                           const struct heddle_plan_seq *s, double part);
+
+/* The given order, or another, with the cheapest recomputations. HEDDLE_OK,
+ * HEDDLE_ENOMEM, or HEDDLE_ENOENT: it got stuck, s is evaluated and over x->budget. */
+HEDDLE_MUST_USE heddle_status
+heddle_plan_greedy_seq(struct heddle_plan_search *x, struct heddle_plan_seq *s);
+/* The given order in little memory, with very many recomputations. */
+HEDDLE_MUST_USE heddle_status heddle_plan_long_seq(struct heddle_plan_search *x,
+                                                   struct heddle_plan_seq *s);
+/* Both in turn: a first sequence within x->budget, in s: HEDDLE_OK, HEDDLE_ENOENT (none found),
  * HEDDLE_ENOMEM. */
 HEDDLE_MUST_USE heddle_status
 heddle_plan_first_seq(struct heddle_plan_search *x, struct heddle_plan_seq *s);

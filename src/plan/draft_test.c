@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * draft, eval, blocks: sequences against the plain definition of liveness, a
- * timetable by hand, and addresses of random blocks.
+ * draft, eval: sequences against the plain definition of liveness, and a
+ * timetable by hand.
  */
 #include "plan/plan_test.h"
 
@@ -211,48 +211,5 @@ TEST(streams_overlap_as_the_rules_say)
 
 /* ---- addresses ------------------------------------------------------------- */
 
-TEST(blocks_do_not_overlap)
-{
-    struct heddle_rng r;
-
-    heddle_rng_seed(&r, test_seed() + 2);
-    for (unsigned k = 0; k < test_scale(2000); k++) {
-        struct heddle_plan_block b[40];
-        const uint32_t n = heddle_rng_below32(&r, 40);
-        const uint64_t align = 1 + heddle_rng_below(&r, 5);
-        uint64_t arena = 0, top = 0;
-
-        for (uint32_t i = 0; i < n; i++) {
-            b[i].bytes = 1 + heddle_rng_below(&r, 30);
-            b[i].begin = heddle_rng_below32(&r, 50);
-            b[i].end = b[i].begin + 1 + heddle_rng_below32(&r, 20);
-        }
-        CHECK_OK(heddle_plan_assign(b, n, align, 1000, 0, NULL, &arena));
-        for (uint32_t i = 0; i < n; i++) {
-            CHECK_EQ(b[i].offset % align, 0);
-            top =
-                b[i].offset + b[i].bytes > top ? b[i].offset + b[i].bytes : top;
-            for (uint32_t j = 0; j < i; j++)
-                CHECK(b[i].begin >= b[j].end || b[j].begin >= b[i].end ||
-                      b[i].offset >= b[j].offset + b[j].bytes ||
-                      b[j].offset >= b[i].offset + b[i].bytes);
-        }
-        CHECK_EQ(arena, top);
-    }
-}
-
-TEST(huge_blocks_are_refused)
-{
-    struct heddle_plan_block b[8];
-    uint64_t arena = 0;
-
-    for (unsigned i = 0; i < 8; i++)
-        b[i] = (struct heddle_plan_block){
-            .bytes = ((uint64_t)1 << 62) - 1, .begin = 0, .end = 1};
-    CHECK_STATUS(heddle_plan_assign(b, 8, 1 << 30, UINT64_MAX, 0, NULL, &arena),
-                 HEDDLE_EOVERFLOW);
-}
-
 TEST_MAIN(sequences_are_as_defined, the_given_order_has_the_peak,
-          bad_sequences_are_named, streams_overlap_as_the_rules_say,
-          blocks_do_not_overlap, huge_blocks_are_refused)
+          bad_sequences_are_named, streams_overlap_as_the_rules_say)

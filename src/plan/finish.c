@@ -53,33 +53,104 @@ static double sum_times(const struct heddle_plan_graph *g)
     return sum;
 }
 
-/* Addresses; *arena_out is also set when they do not fit. */
+/* The highest end at each computation. */
+static void find_tops(const struct heddle_plan *p,
+                      const struct heddle_plan_block *block, uint32_t nblocks,
+                      uint32_t *nth, uint64_t *top)
+{
+    uint32_t n = 0;
+
+    /* nth: computations in front of a step */
+    for (uint32_t s = 0; s < p->nsteps; s++) {
+        nth[s] = n;
+        if (p->steps[s].kind == HEDDLE_PLAN_COMPUTE)
+            top[n++] = 0;
+    }
+    nth[p->nsteps] = n;
+    for (uint32_t i = 0; i < nblocks; i++) {
+        const uint64_t end = block[i].offset + block[i].bytes;
+
+        for (uint32_t k = nth[block[i].begin]; k < nth[block[i].end]; k++)
+            top[k] = end > top[k] ? end : top[k];
+    }
+}
+
+/* The places of a plan's steps, and the blocks behind them. */
+struct layout {
+    struct heddle_plan_block *block;
+    struct heddle_plan_place *place;
+    uint32_t *of; /* block of a place */
+    uint32_t nblocks, nplaces;
+};
+
+static heddle_status lay_out(const struct heddle_plan_job *job,
+                             const struct heddle_plan *p,
+                             struct heddle_scratch *tmp, struct layout *l)
+{
+    return heddle_plan_blocks_make(job->g, p->steps, p->nsteps, &job->opts.base,
+                                   tmp, &l->block, &l->nblocks, &l->place,
+                                   &l->of, &l->nplaces);
+}
+
+static void set_places(struct heddle_plan_place *place, const struct layout *l)
+{
+    for (uint32_t i = 0; i < l->nplaces; i++) {
+        place[i] = l->place[i];
+        place[i].offset = l->block[l->of[i]].offset;
+    }
+}
+
+/* Addresses; p->arena_bytes is also set when they do not fit. */
 static heddle_status give_addresses(const struct heddle_plan_job *job,
-                                    struct heddle_plan *p,
-                                    struct heddle_scratch *mem)
+                                    struct heddle_plan *p, double work,
+                                    uint64_t *top, struct heddle_scratch *mem)
 {
     const struct heddle_plan_opts *o = &job->opts.base;
     struct heddle_scratch tmp = heddle_scratch_make(o->alloc);
-    struct heddle_plan_block *block = NULL;
-    struct heddle_plan_place *place = NULL, *kept = NULL;
-    uint32_t *of = NULL;
-    uint32_t nblocks = 0;
-    heddle_status st =
-        heddle_plan_blocks_make(job->g, p->steps, p->nsteps, o, &tmp, &block,
-                                &nblocks, &place, &of, &p->nplaces);
+    struct heddle_plan_place *kept = NULL;
+    struct layout l = {.nblocks = 0};
+    uint32_t *nth = NULL;
+    heddle_status st = lay_out(job, p, &tmp, &l);
 
     if (st == HEDDLE_OK)
-        st = heddle_plan_assign(block, nblocks, job->m->align, job->m->budget,
-                                job->deadline_ns, o->alloc, &p->arena_bytes);
+        st = heddle_plan_assign(l.block, l.nblocks, job->m->align,
+                                job->m->budget, work, job->deadline_ns,
+                                o->alloc, &p->arena_bytes);
     if (st == HEDDLE_OK) {
-        kept = heddle_scratch_get(mem, p->nplaces, sizeof(*kept));
-        st = kept != NULL ? HEDDLE_OK : HEDDLE_ENOMEM;
+        kept = heddle_scratch_get(mem, l.nplaces, sizeof(*kept));
+        nth = heddle_scratch_get(&tmp, (size_t)p->nsteps + 1, sizeof(*nth));
+        st = kept != NULL && nth != NULL ? HEDDLE_OK : HEDDLE_ENOMEM;
     }
-    for (uint32_t i = 0; i < p->nplaces && st == HEDDLE_OK; i++) {
-        kept[i] = place[i];
-        kept[i].offset = block[of[i]].offset;
+    if (st == HEDDLE_OK) {
+        set_places(kept, &l);
+        p->places = kept;
+        p->nplaces = l.nplaces;
+        if (top != NULL)
+            find_tops(p, l.block, l.nblocks, nth, top);
     }
-    p->places = kept;
+    heddle_scratch_drop(&tmp);
+    if (st == HEDDLE_ENOMEM)
+        return heddle_plan_fail(o, st, "no memory for addresses");
+    return st;
+}
+
+heddle_status heddle_plan_lower(const struct heddle_plan_job *job,
+                                struct heddle_plan *p)
+{
+    const struct heddle_plan_opts *o = &job->opts.base;
+    struct heddle_scratch tmp = heddle_scratch_make(o->alloc);
+    struct layout l = {.nblocks = 0};
+    heddle_status st = lay_out(job, p, &tmp, &l);
+
+    /* the same steps, so the same places in the same order */
+    for (uint32_t i = 0; i < l.nplaces && st == HEDDLE_OK; i++)
+        l.block[l.of[i]].offset = p->places[i].offset;
+    if (st == HEDDLE_OK)
+        st = heddle_plan_assign_lower(l.block, l.nblocks, job->m->align,
+                                      HEDDLE_PLAN_WORK_MUCH, job->deadline_ns,
+                                      o->alloc, &p->arena_bytes);
+    if (st == HEDDLE_OK)
+        set_places((struct heddle_plan_place *)(uintptr_t)p->places, &l);
     heddle_scratch_drop(&tmp);
     if (st == HEDDLE_ENOMEM)
         return heddle_plan_fail(o, st, "no memory for addresses");
@@ -128,9 +199,9 @@ static heddle_status over(const struct heddle_plan_job *job, const char *what,
 
 static heddle_status fill(const struct heddle_plan_job *job,
                           const struct heddle_plan_draft *d,
-                          const struct heddle_plan_claim *claim,
-                          uint64_t *over_out, struct heddle_plan *p,
-                          struct heddle_scratch *mem)
+                          const struct heddle_plan_claim *claim, double work,
+                          uint64_t *over_out, uint64_t *top,
+                          struct heddle_plan *p, struct heddle_scratch *mem)
 {
     const struct heddle_plan_opts *o = &job->opts.base;
     struct heddle_plan_step *step;
@@ -149,7 +220,7 @@ static heddle_status fill(const struct heddle_plan_job *job,
     memcpy(step, d->step, d->n * sizeof(*step));
     p->steps = step;
     p->nsteps = d->n;
-    HEDDLE_TRY(give_addresses(job, p, mem));
+    HEDDLE_TRY(give_addresses(job, p, work, top, mem));
     if (p->arena_bytes > job->m->budget)
         return over(job, "the arena", p->arena_bytes, over_out);
     return set_claims(job, claim, p, mem);
@@ -159,6 +230,18 @@ heddle_status heddle_plan_finish(const struct heddle_plan_job *job,
                                  const struct heddle_plan_draft *d,
                                  const struct heddle_plan_claim *claim,
                                  uint64_t *over_out, struct heddle_plan **out)
+{
+    const double work =
+        job->deadline_ns != 0 ? HEDDLE_PLAN_WORK_SOME : HEDDLE_PLAN_WORK_LITTLE;
+
+    return heddle_plan_finish_tops(job, d, claim, work, over_out, NULL, out);
+}
+
+heddle_status heddle_plan_finish_tops(const struct heddle_plan_job *job,
+                                      const struct heddle_plan_draft *d,
+                                      const struct heddle_plan_claim *claim,
+                                      double work, uint64_t *over_out,
+                                      uint64_t *top, struct heddle_plan **out)
 {
     struct heddle_scratch *mem = NULL;
     struct heddle_plan *p;
@@ -173,7 +256,7 @@ heddle_status heddle_plan_finish(const struct heddle_plan_job *job,
     if (p == NULL)
         return heddle_plan_fail(&job->opts.base, HEDDLE_ENOMEM,
                                 "no memory for the plan");
-    st = fill(job, d, claim, over_out, p, mem);
+    st = fill(job, d, claim, work, over_out, top, p, mem);
     if (st != HEDDLE_OK)
         heddle_plan_destroy(p);
     else

@@ -158,13 +158,23 @@ HEDDLE_MUST_USE heddle_status heddle_plan_blocks_make(
     uint32_t *nblocks_out, struct heddle_plan_place **place_out,
     uint32_t **block_of_place_out, uint32_t *nplaces_out);
 
-/* arena.c: fills offset of each; *arena_out = largest offset + bytes. It may look
- * for better addresses until deadline_ns (heddle_clock_ns(); 0: only a little)
- * and may stop as soon as they fit `budget`. HEDDLE_ENOMEM, HEDDLE_EOVERFLOW. */
+/* arena.c: fills offset of each; *arena_out = largest offset + bytes. It looks for
+ * better addresses with `work` comparisons, or until deadline_ns
+ * (heddle_clock_ns()) if that is earlier; a little is always done, and it stops as
+ * soon as they fit `budget` with little lost. HEDDLE_ENOMEM, HEDDLE_EOVERFLOW. */
+#define HEDDLE_PLAN_WORK_LITTLE 1e7 /* a fiftieth of a second */
+#define HEDDLE_PLAN_WORK_SOME   1.5e8
+#define HEDDLE_PLAN_WORK_MUCH   1e9
 HEDDLE_MUST_USE heddle_status
 heddle_plan_assign(struct heddle_plan_block *block, uint32_t n, uint64_t align,
-                   uint64_t budget, uint64_t deadline_ns,
+                   uint64_t budget, double work, uint64_t deadline_ns,
                    const struct heddle_allocator *a, uint64_t *arena_out);
+
+/* The same, from addresses that the blocks have: never above them. */
+HEDDLE_MUST_USE heddle_status
+heddle_plan_assign_lower(struct heddle_plan_block *block, uint32_t n,
+                         uint64_t align, double work, uint64_t deadline_ns,
+                         const struct heddle_allocator *a, uint64_t *arena_out);
 
 /* --- solvers (solve.c) ------------------------------------------------------ */
 
@@ -224,6 +234,18 @@ HEDDLE_MUST_USE heddle_status heddle_plan_finish(
     const struct heddle_plan_job *job, const struct heddle_plan_draft *d,
     const struct heddle_plan_claim *claim, uint64_t *over_out,
     struct heddle_plan **out);
+
+/* The same, with so much work for addresses. When addresses are over the budget or within, top[k] is the end of the
+ * highest block at the k-th computation of the draft; `top` has room for all. */
+HEDDLE_MUST_USE heddle_status heddle_plan_finish_tops(
+    const struct heddle_plan_job *job, const struct heddle_plan_draft *d,
+    const struct heddle_plan_claim *claim, double work, uint64_t *over_out,
+    uint64_t *top, struct heddle_plan **out);
+
+/* Looks for lower addresses of a plan until the deadline. The arena may only
+ * become smaller. HEDDLE_OK, HEDDLE_ENOMEM. */
+HEDDLE_MUST_USE heddle_status
+heddle_plan_lower(const struct heddle_plan_job *job, struct heddle_plan *p);
 
 /* An empty plan whose arrays are in *mem_out; for the reader and finish. */
 struct heddle_plan *heddle_plan_alloc(const struct heddle_allocator *a,

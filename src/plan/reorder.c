@@ -13,6 +13,7 @@
 #include <string.h>
 
 #define NONE HEDDLE_PLAN_NONE
+#define NEAR 8 /* part of the budget that is better left free */
 
 struct reorder {
     struct heddle_plan_search *x;
@@ -24,15 +25,21 @@ struct reorder {
     uint32_t *at; /* [nops] position */
 };
 
+/* Bytes over the budget, and a little for those that are almost: addresses need
+ * more than the peak. */
 static double excess(const struct heddle_plan_search *x,
                      const struct heddle_plan_seq *s)
 {
-    double sum = 0;
+    const int64_t near = x->budget - x->budget / NEAR;
+    double over = 0, almost = 0;
 
-    for (uint32_t p = 0; p < s->n; p++)
+    for (uint32_t p = 0; p < s->n; p++) {
+        if (s->mem[p] > near)
+            almost += (double)(s->mem[p] - near);
         if (s->mem[p] > x->budget)
-            sum += (double)(s->mem[p] - x->budget);
-    return sum;
+            over += (double)(s->mem[p] - x->budget);
+    }
+    return over + almost / 256;
 }
 
 /* What stays behind op when it runs now, less what goes. */

@@ -3,7 +3,9 @@
 #include "plan/dag.h"
 
 #include <math.h>
+#include <string.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 
 /* A first plan may take so much longer than the time limit. */
@@ -20,6 +22,7 @@ heddle_status heddle_plan_search_init(struct heddle_plan_search *x,
             (int64_t)(job->m->budget < INT64_MAX ? job->m->budget : INT64_MAX),
         .batch = 1,
         .max_time = INFINITY,
+        .address_work = HEDDLE_PLAN_WORK_SOME,
         .deadline_ns = job->deadline_ns + GRACE_NS,
         .room = heddle_plan_seq_room(job->g)};
     heddle_rng_seed(&x->rng, job->opts.seed);
@@ -27,7 +30,11 @@ heddle_status heddle_plan_search_init(struct heddle_plan_search *x,
     x->pick2 = heddle_scratch_get(&x->mem, x->room, sizeof(*x->pick2));
     x->save = heddle_scratch_get(&x->mem, x->room, sizeof(*x->save));
     x->key = heddle_scratch_get(&x->mem, x->room, sizeof(*x->key));
-    if (x->pick == NULL || x->pick2 == NULL || x->save == NULL ||
+    x->aside = heddle_scratch_get(&x->mem, x->g->nops, sizeof(*x->aside));
+    x->kept = heddle_scratch_get(&x->mem, x->room, sizeof(*x->kept));
+    x->top = heddle_scratch_get(&x->mem, x->room, sizeof(*x->top));
+    if (x->aside == NULL || x->top == NULL || x->kept == NULL ||
+        x->pick == NULL || x->pick2 == NULL || x->save == NULL ||
         x->key == NULL || !heddle_plan_reduce_init(x)) {
         heddle_plan_search_fini(x);
         return heddle_plan_fail(&job->opts.base, HEDDLE_ENOMEM,
@@ -67,7 +74,10 @@ heddle_status heddle_plan_seq_finish(struct heddle_plan_search *x,
     st =
         heddle_plan_draft_from_sequence(job.g, s->op, s->n, &job.opts.base, &d);
     if (st == HEDDLE_OK)
-        st = heddle_plan_finish(&job, &d, &claim, over_out, out);
+        st = heddle_plan_finish_tops(&job, &d, &claim,
+                                     deadline_ns != 0 ? x->address_work
+                                                      : HEDDLE_PLAN_WORK_LITTLE,
+                                     over_out, x->top, out);
     heddle_plan_draft_fini(&d);
     return st;
 }
@@ -75,7 +85,13 @@ heddle_status heddle_plan_seq_finish(struct heddle_plan_search *x,
 /* ---- a first plan ---------------------------------------------------------- */
 
 #define LARGE       3000
+#define MOST        60 /* times of all operations, for a first sequence */
+#define STEP        4  /* part of the peak that is taken off at once */
+#define STEP_MAX    64
 #define EVICT_TIMES 100 /* of the time without recomputation */
+#define LOOKS       20
+#define FEW         300 /* operations whose addresses take no time */
+#define LOCAL       12 /* looks at addresses that are over only here and there */
 #define REORDER     4e6 /* positions looked at for another order */
 
 static double sum_times(const struct heddle_plan_graph *g)
@@ -108,38 +124,88 @@ static heddle_status evict_some(struct heddle_plan_search *x,
     return st;
 }
 
+/* Begins with every operation once: the given order, or another. */
+static heddle_status start_seq(struct heddle_plan_search *x,
+                               struct heddle_plan_seq *s)
+{
+    heddle_plan_seq_start(s);
+    if (x->is_free)
+        return heddle_plan_reorder(
+            x, s, fmin(REORDER, 60.0 * x->g->nops * x->g->nops));
+    return heddle_plan_seq_eval(s) ? HEDDLE_OK : HEDDLE_ENOMEM;
+}
+
+/* Down to the budget in steps, smaller ones where a larger one gets stuck. After
+ * each of them what can go is removed. False: s is as low as it got. */
+static bool reduce_by_steps(struct heddle_plan_search *x,
+                            struct heddle_plan_seq *s)
+{
+    const int64_t budget = x->budget;
+    int64_t part = STEP;
+
+    while (s->peak > budget && part <= STEP_MAX) {
+        const uint32_t n = s->n;
+
+        memcpy(x->kept, s->op, n * sizeof(*s->op));
+        x->budget = s->peak - 1 - (s->peak - 1) / part;
+        if (x->budget < budget)
+            x->budget = budget;
+        if (heddle_plan_reduce(x, s)) {
+            heddle_plan_prune(x, s);
+            continue;
+        }
+        if (heddle_plan_search_is_late(x))
+            break;
+        memcpy(s->op, x->kept, n * sizeof(*s->op));
+        s->n = n;
+        (void)!heddle_plan_seq_eval(s);
+        part *= 2;
+    }
+    x->budget = budget;
+    return s->peak <= budget;
+}
+
+heddle_status heddle_plan_greedy_seq(struct heddle_plan_search *x,
+                                     struct heddle_plan_seq *s)
+{
+    const uint32_t batch = x->batch;
+    heddle_status st = start_seq(x, s);
+    bool is_done;
+
+    if (st != HEDDLE_OK)
+        return st;
+    x->batch = x->g->nops > LARGE ? 64 : 4;
+    x->max_time = MOST * sum_times(x->g);
+    is_done = heddle_plan_reduce(x, s);
+    if (!is_done && !x->is_free) {
+        st = start_seq(x, s);
+        is_done = st == HEDDLE_OK && reduce_by_steps(x, s);
+    }
+    x->batch = batch;
+    x->max_time = INFINITY;
+    if (is_done)
+        heddle_plan_prune(x, s);
+    return st != HEDDLE_OK || is_done ? st : HEDDLE_ENOENT;
+}
+
+heddle_status heddle_plan_long_seq(struct heddle_plan_search *x,
+                                   struct heddle_plan_seq *s)
+{
+    heddle_status st = evict_some(x, s);
+
+    if (st == HEDDLE_ENOENT)
+        st = heddle_plan_from_little(x, s);
+    if (st == HEDDLE_OK)
+        heddle_plan_prune(x, s);
+    return st;
+}
+
 heddle_status heddle_plan_first_seq(struct heddle_plan_search *x,
                                     struct heddle_plan_seq *s)
 {
-    const uint32_t batch = x->batch;
-    bool is_done;
-    heddle_status st;
+    const heddle_status st = heddle_plan_greedy_seq(x, s);
 
-    heddle_plan_seq_start(s);
-    if (x->is_free) {
-        st = heddle_plan_reorder(x, s,
-                                 fmin(REORDER, 60.0 * x->g->nops * x->g->nops));
-        if (st != HEDDLE_OK)
-            return st;
-    } else if (!heddle_plan_seq_eval(s)) {
-        return HEDDLE_ENOMEM;
-    }
-    x->batch = x->g->nops > LARGE ? 64 : 4;
-    x->max_time = 4 * sum_times(x->g);
-    is_done = heddle_plan_reduce(x, s);
-    x->batch = batch;
-    x->max_time = INFINITY;
-    if (!is_done && x->is_free)
-        return HEDDLE_ENOENT;
-    if (!is_done) {
-        st = evict_some(x, s);
-        if (st == HEDDLE_ENOENT)
-            st = heddle_plan_from_little(x, s);
-        if (st != HEDDLE_OK)
-            return st;
-    }
-    heddle_plan_prune(x, s);
-    return HEDDLE_OK;
+    return st == HEDDLE_ENOENT && !x->is_free ? heddle_plan_long_seq(x, s) : st;
 }
 
 heddle_status heddle_plan_no_plan(const struct heddle_plan_search *x)
@@ -168,6 +234,63 @@ heddle_status heddle_plan_no_plan(const struct heddle_plan_search *x)
                             (double)job->m->budget / (double)least);
 }
 
+bool heddle_plan_set_aside(struct heddle_plan_search *x,
+                           const struct heddle_plan_seq *s, double part)
+{
+    const int64_t budget =
+        (int64_t)(x->job->m->budget < INT64_MAX ? x->job->m->budget
+                                                : INT64_MAX);
+    int64_t over = INT64_MIN;
+    bool is_changed = false;
+
+    for (uint32_t p = 0; p < s->n; p++) {
+        const uint32_t op = s->op[p];
+        const int64_t here = (int64_t)x->top[p] - budget;
+        int64_t most, now = x->aside[op];
+
+        over = here > over ? here : over;
+        if (s->prev[p] != HEDDLE_PLAN_NONE)
+            continue;
+        most = budget - (int64_t)heddle_plan_op_bytes(x->g, op, UINT64_MAX);
+        now += (int64_t)((double)over * part) +
+               (over > 0 ? budget / 2000 : -now / 4);
+        now = now > most ? most : now;
+        now = now < 0 ? 0 : now;
+        is_changed |= now != x->aside[op];
+        x->aside[op] = now;
+        over = INT64_MIN;
+    }
+    return is_changed;
+}
+
+/* Less memory where addresses were over, or everywhere; HEDDLE_ENOENT: that is too
+ * little. */
+static heddle_status leave_room(struct heddle_plan_search *x,
+                                struct heddle_plan_seq *s, bool is_local,
+                                uint64_t over)
+{
+    const uint64_t budget = x->job->m->budget;
+
+    x->max_time = 4 * s->time;
+    x->batch = x->g->nops > LARGE ? 64 : 4;
+    if (is_local && heddle_plan_set_aside(x, s, 0.75) &&
+        heddle_plan_seq_eval(s) && heddle_plan_reduce(x, s)) {
+        heddle_plan_prune(x, s);
+        return HEDDLE_OK;
+    }
+    memset(x->aside, 0, x->g->nops * sizeof(*x->aside));
+    if (x->budget <= (int64_t)x->job->floor)
+        return HEDDLE_ENOENT;
+    x->budget -= (int64_t)((over - budget) * 3 / 4 + budget / 1000 + 1);
+    if (x->budget < (int64_t)x->job->floor)
+        x->budget = (int64_t)x->job->floor;
+    if (heddle_plan_seq_eval(s) && heddle_plan_reduce(x, s)) {
+        heddle_plan_prune(x, s);
+        return HEDDLE_OK;
+    }
+    return x->is_patient ? HEDDLE_ENOENT : heddle_plan_first_seq(x, s);
+}
+
 heddle_status heddle_plan_place_seq(struct heddle_plan_search *x,
                                     struct heddle_plan_seq *s,
                                     const char *solver, double bound,
@@ -175,27 +298,31 @@ heddle_status heddle_plan_place_seq(struct heddle_plan_search *x,
 {
     const struct heddle_plan_opts *o = &x->job->opts.base;
     const uint64_t budget = x->job->m->budget;
-    uint64_t over = 0;
-    heddle_status st = HEDDLE_ENOENT;
+    uint64_t over = 0, deadline = s->n < FEW ? x->job->deadline_ns : 0;
+    heddle_status st;
 
-    for (int k = 0; k < 16; k++) {
-        st = heddle_plan_seq_finish(x, s, solver, bound, 0, &over, out);
+    for (int k = 0; k < LOOKS; k++) {
+        const uint32_t n = s->n;
+
+        st = heddle_plan_seq_finish(x, s, solver, bound, deadline, &over, out);
         if (st != HEDDLE_ENOENT || over <= budget)
             return st;
-        x->budget -= (int64_t)((over - budget) * 3 / 4 + budget / 1000 + 1);
-        if (x->budget < (int64_t)x->job->floor)
-            break;
-        x->max_time = 4 * s->time;
-        x->batch = x->g->nops > LARGE ? 64 : 4;
-        if (heddle_plan_reduce(x, s)) {
-            heddle_plan_prune(x, s);
-            continue;
-        }
-        st = heddle_plan_first_seq(x, s);
+        memcpy(x->kept, s->op, n * sizeof(*s->op));
+        st = leave_room(x, s, k < LOCAL, over);
         if (st == HEDDLE_ENOMEM)
             return heddle_plan_fail(o, st, "no memory for the solver");
-        if (st != HEDDLE_OK)
-            break;
+        if (st != HEDDLE_OK) {
+            if (deadline != 0 || x->is_patient)
+                break;
+            memcpy(s->op, x->kept, n * sizeof(*s->op));
+            s->n = n;
+            if (!heddle_plan_seq_eval(s))
+                break;
+        }
+        /* more work when it is almost enough, or nothing else is left */
+        deadline = s->n < FEW || st != HEDDLE_OK || over - budget < budget / 50
+                       ? x->job->deadline_ns
+                       : 0;
     }
     return heddle_plan_fail(o, HEDDLE_ENOENT,
                             "no plan found whose addresses fit; the last "

@@ -190,6 +190,18 @@ static void add_initial(struct heddle_plan_seq *s)
     }
 }
 
+/* What is set aside counts as used. */
+static void set_aside(struct heddle_plan_seq *s)
+{
+    int64_t bytes = 0;
+
+    for (uint32_t p = s->n; p-- > 0;) {
+        if (s->prev[p] == NONE)
+            bytes = s->aside[s->op[p]];
+        s->mem[p] += bytes;
+    }
+}
+
 bool heddle_plan_seq_eval(struct heddle_plan_seq *s)
 {
     uint32_t *current = s->tail; /* while we sweep */
@@ -210,16 +222,19 @@ bool heddle_plan_seq_eval(struct heddle_plan_seq *s)
                       -s->g->values[op->inplace].bytes);
         add_outputs(s, p, takes);
     }
-    s->peak = 0;
-    s->peak_at = 0;
     for (uint32_t p = 0; p < s->n; p++) {
         sum += s->diff[p];
         s->mem[p] = sum;
-        if (sum > s->peak) {
-            s->peak = sum;
+    }
+    if (s->aside != NULL)
+        set_aside(s);
+    s->peak = 0;
+    s->peak_at = 0;
+    for (uint32_t p = 0; p < s->n; p++)
+        if (s->mem[p] > s->peak) {
+            s->peak = s->mem[p];
             s->peak_at = p;
         }
-    }
     return true;
 }
 

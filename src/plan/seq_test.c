@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * seq: memory of random sequences against the evaluation of their steps; the tree
- * against plain arrays; reduce, prune and reorder keep what they promise; blocks
- * that overlap in time never overlap in the arena.
+ * against plain arrays; reduce, prune and reorder keep what they promise; memory
+ * that is set aside.
  */
 #include <math.h>
 
@@ -168,46 +168,57 @@ TEST(searches_keep_their_promise)
     CHECK(nreduced > n / 2 && nlittle > 0);
 }
 
-TEST(blocks_do_not_overlap)
+/* What is set aside for an op counts up to its first occurrence; tops over the
+ * budget set more aside, tops below it less. */
+TEST(memory_is_set_aside)
 {
     struct heddle_rng r;
 
     heddle_rng_seed(&r, test_seed());
-    for (unsigned k = 0; k < test_scale(300); k++) {
-        static struct heddle_plan_block b[80];
-        const uint32_t n = heddle_rng_below32(&r, 80);
-        const uint64_t align = 1 + heddle_rng_below(&r, 16);
-        uint64_t arena = 0, top = 0, least = 0;
+    for (unsigned k = 0; k < test_scale(200); k++) {
+        struct heddle_scratch mem = heddle_scratch_make(NULL);
+        struct why w;
+        struct heddle_plan_graph *g = random_graph(
+            &r, 2 + heddle_rng_below32(&r, 20), PLAIN, why_init(&w, NULL));
+        struct heddle_plan_search x;
+        struct heddle_plan_seq s;
+        struct rig rig;
+        int64_t before[256], was[64];
+        uint32_t at = 0;
 
-        for (uint32_t i = 0; i < n; i++) {
-            b[i].bytes = 1 + heddle_rng_below(&r, 100);
-            b[i].begin = heddle_rng_below32(&r, 100);
-            b[i].end = b[i].begin + 1 + heddle_rng_below32(&r, 30);
+        rig_init(&rig, g, &w.o);
+        rig.m.budget = heddle_plan_peak(g) + 8;
+        CHECK_OK(heddle_plan_users_make(g, &mem, &rig.job.users));
+        CHECK_OK(heddle_plan_search_init(&x, &rig.job));
+        CHECK(heddle_plan_seq_init(&s, g, 256, &x.mem));
+        random_seq(&s, &r);
+        CHECK(heddle_plan_seq_eval(&s));
+        memcpy(before, s.mem, s.n * sizeof(*before));
+        for (uint32_t i = 0; i < g->nops; i++)
+            x.aside[i] = was[i] = (int64_t)heddle_rng_below(&r, 50);
+        s.aside = x.aside;
+        CHECK(heddle_plan_seq_eval(&s));
+        for (uint32_t p = s.n; p-- > 0;) {
+            at = s.prev[p] == HEDDLE_PLAN_NONE ? s.op[p] : at;
+            CHECK_EQ(s.mem[p], before[p] + was[at]);
+            CHECK(s.peak >= s.mem[p]);
         }
-        CHECK_OK(heddle_plan_assign(b, n, align, 0, 0, NULL, &arena));
-        for (uint32_t t = 0; t < 131; t++) {
-            uint64_t live = 0;
-
-            for (uint32_t i = 0; i < n; i++)
-                live += b[i].begin <= t && t < b[i].end ? b[i].bytes : 0;
-            least = live > least ? live : least;
-        }
-        for (uint32_t i = 0; i < n; i++) {
-            CHECK_EQ(b[i].offset % align, 0);
-            top =
-                b[i].offset + b[i].bytes > top ? b[i].offset + b[i].bytes : top;
-            for (uint32_t j = 0; j < i; j++)
-                CHECK(b[i].begin >= b[j].end || b[j].begin >= b[i].end ||
-                      b[i].offset >= b[j].offset + b[j].bytes ||
-                      b[j].offset >= b[i].offset + b[i].bytes);
-        }
-        CHECK_EQ(arena, top);
-        CHECK(arena >= least);
-        /* without alignment there is little to lose */
-        if (align == 1)
-            CHECK(arena <= least + least / 4);
+        for (uint32_t p = 0; p < s.n; p++)
+            x.top[p] = rig.m.budget + (p == s.n - 1 ? 4 : 0) - 2;
+        CHECK(heddle_plan_set_aside(&x, &s, 1));
+        for (uint32_t i = 0; i < g->nops; i++)
+            if (i + 1 < g->nops)
+                CHECK(x.aside[i] <= was[i] && x.aside[i] >= 0);
+            else
+                CHECK(x.aside[i] > was[i] ||
+                      x.aside[i] +
+                              (int64_t)heddle_plan_op_bytes(g, i, UINT64_MAX) >=
+                          (int64_t)rig.m.budget);
+        heddle_plan_search_fini(&x);
+        heddle_plan_graph_destroy(g);
+        heddle_scratch_drop(&mem);
     }
 }
 
-TEST_MAIN(memory_is_that_of_the_steps, tree, searches_keep_their_promise,
-          blocks_do_not_overlap)
+TEST_MAIN(memory_is_set_aside, memory_is_that_of_the_steps, tree,
+          searches_keep_their_promise)

@@ -29,6 +29,7 @@ static heddle_status greedy_solve(const struct heddle_plan_job *job,
     if (!heddle_plan_seq_init(&s, job->g, x.room, &x.mem))
         st = heddle_plan_fail(&job->opts.base, HEDDLE_ENOMEM,
                               "no memory for the solver");
+    s.aside = x.aside;
     if (st == HEDDLE_OK)
         st = heddle_plan_bound_dag(job, 0, 0, &bound);
     if (st == HEDDLE_OK && isinf(bound))

@@ -19,14 +19,20 @@
 
 #include "base/clock.h"
 
-#define NONE  HEDDLE_PLAN_NONE
-#define RATE  4e7  /* work in a second of the time limit: half of what we can */
-#define LARGE 3000 /* no time for another order */
-#define CLIMB 400  /* steps of the bound */
-#define LOOKS 4    /* at addresses, during the search */
-#define SHARE 0.7  /* of the time, for the search */
-#define GAP   0.2  /* of the increase: below it another order is not tried */
-#define GAIN  0.7  /* of the increase: below it another order is taken */
+#define NONE        HEDDLE_PLAN_NONE
+#define RATE        4e7 /* work in a second of the time limit: half of what we can */
+#define LARGE       3000 /* no time for another order */
+#define CLIMB       400  /* steps of the bound */
+#define LOOKS       4    /* at addresses, during the search */
+#define LOOKS_FIRST 16   /* the same, as long as none fit */
+#define LONG        1.25 /* times all operations: too long to be given addresses */
+#define LOOSE       100 /* part of the peak: more lost, and addresses are improved */
+#define SHARE       0.7  /* of the time, for the search */
+#define END         0.97 /* of the time, for addresses */
+#define SHARE_FIRST 0.95 /* the same, as long as there is no plan */
+#define LEAST_S     0.5  /* seconds for a first plan, whatever the limit */
+#define GAP         0.2 /* of the increase: below it another order is not tried */
+#define GAIN        0.7 /* of the increase: below it another order is taken */
 
 struct improve {
     struct heddle_plan_search x;
@@ -36,6 +42,8 @@ struct improve {
     double base, bound;
     uint8_t *mark;
     uint32_t *again, nagain; /* recomputations of cur */
+    int64_t *aside;          /* [nops] x.aside, to go back to */
+    uint32_t *given, ngiven; /* a sequence in the given order */
     double work, work_max;   /* at the beginning of the rounds; to do */
     bool is_stopped;
 };
@@ -124,7 +132,8 @@ static void ruin(struct improve *m)
 {
     struct heddle_rng *rng = &m->x.rng;
     const uint32_t kind = heddle_rng_below32(rng, 10);
-    const uint32_t most = m->nagain < 12 ? m->nagain : 12;
+    const uint32_t some = m->nagain < 12 ? m->nagain : 12;
+    const uint32_t most = m->nagain > 32 * 12 ? m->nagain / 32 : some;
     const uint32_t k = 1 + heddle_rng_below32(rng, most);
 
     memset(m->mark, 0, m->trial.n);
@@ -187,7 +196,7 @@ static bool restart(struct improve *m)
     x->batch = 1;
     x->max_time = INFINITY;
     if (!heddle_plan_reduce(x, &m->cur) &&
-        heddle_plan_first_seq(x, &m->cur) != HEDDLE_OK)
+        (m->plan == NULL || heddle_plan_first_seq(x, &m->cur) != HEDDLE_OK))
         return false;
     heddle_plan_prune(x, &m->cur);
     heddle_plan_seq_copy(&m->best, &m->cur);
@@ -195,38 +204,77 @@ static bool restart(struct improve *m)
     return true;
 }
 
+/* The plan p of the best sequence is taken. What its addresses leave is for the
+ * next ones. */
+static void take_plan(struct improve *m, struct heddle_plan *p)
+{
+    struct heddle_plan_search *x = &m->x;
+    const uint64_t budget = m->job.m->budget;
+
+    heddle_plan_destroy(m->plan);
+    m->plan = p;
+    m->is_stopped = !heddle_plan_job_report(x->job, p);
+    x->budget += (int64_t)(budget - p->arena_bytes) * 3 / 4;
+    if (x->budget > (int64_t)budget)
+        x->budget = (int64_t)budget;
+    (void)heddle_plan_set_aside(x, &m->best, 0.5);
+    (void)!heddle_plan_seq_eval(&m->best);
+    (void)!heddle_plan_seq_eval(&m->cur);
+    x->noise = 0;
+    heddle_plan_prune(x, &m->cur);
+    list_again(m);
+    if (m->cur.time < m->best.time)
+        heddle_plan_seq_copy(&m->best, &m->cur);
+}
+
+/* The addresses of the best sequence are over: it has to leave more room. */
+static void leave_room(struct improve *m, uint64_t over)
+{
+    struct heddle_plan_search *x = &m->x;
+    const uint64_t budget = m->job.m->budget;
+    const size_t bytes = x->g->nops * sizeof(*x->aside);
+
+    memcpy(m->aside, x->aside, bytes);
+    if (!heddle_plan_set_aside(x, &m->best, m->plan != NULL ? 0.5 : 0.25))
+        x->budget -= (int64_t)((over - budget) / 2 + budget / 2000 + 1);
+    (void)!heddle_plan_seq_eval(&m->best);
+    if (restart(m))
+        return;
+    if (m->plan != NULL) {
+        m->is_stopped = true;
+        return;
+    }
+    /* another sequence may have other addresses */
+    memcpy(x->aside, m->aside, bytes);
+    (void)!heddle_plan_seq_eval(&m->best);
+    heddle_plan_seq_copy(&m->cur, &m->best);
+    list_again(m);
+}
+
 /* Gives the best sequence addresses, if it is better than the plan. */
 static heddle_status settle(struct improve *m, uint64_t deadline_ns)
 {
     struct heddle_plan_search *x = &m->x;
-    const uint64_t budget = m->job.m->budget;
     struct heddle_plan *p = NULL;
     uint64_t over = 0;
     heddle_status st;
 
-    if (!(m->best.time < m->plan->makespan * (1 - 1e-12)))
+    if (m->plan == NULL) /* another one each time */
+        heddle_plan_seq_copy(&m->best, &m->cur);
+    else if (!(m->best.time < m->plan->makespan * (1 - 1e-12)))
         return HEDDLE_OK;
+    x->address_work =
+        m->plan != NULL ? HEDDLE_PLAN_WORK_SOME : HEDDLE_PLAN_WORK_SOME / 4;
     st = heddle_plan_seq_finish(x, &m->best, "improve", m->bound, deadline_ns,
                                 &over, &p);
-    if (st == HEDDLE_OK) {
-        heddle_plan_destroy(m->plan);
-        m->plan = p;
-        m->is_stopped = !heddle_plan_job_report(x->job, p);
-        /* what the addresses leave is for the next ones */
-        x->budget += (int64_t)(budget - p->arena_bytes) * 3 / 4;
-        if (x->budget > (int64_t)budget)
-            x->budget = (int64_t)budget;
-        x->noise = 0;
-        heddle_plan_prune(x, &m->cur);
-        list_again(m);
-        if (m->cur.time < m->best.time)
-            heddle_plan_seq_copy(&m->best, &m->cur);
-        return HEDDLE_OK;
-    }
-    if (st != HEDDLE_ENOENT || over <= budget)
+    if (st == HEDDLE_OK)
+        take_plan(m, p);
+    if (st != HEDDLE_ENOENT || over <= m->job.m->budget)
         return st;
-    x->budget -= (int64_t)((over - budget) / 2 + budget / 2000 + 1);
-    m->is_stopped |= !restart(m);
+    if (heddle_clock_ns() < deadline_ns)
+        leave_room(m, over);
+    else
+        m->is_stopped = true;
     return HEDDLE_OK;
 }
 
@@ -234,15 +282,17 @@ static heddle_status settle(struct improve *m, uint64_t deadline_ns)
 static double progress(const struct improve *m)
 {
     const double work = (m->x.work - m->work) / m->work_max;
+    const double limit = m->job.opts.time_limit_s;
     const double time =
-        heddle_plan_job_seconds(&m->job) / (SHARE * m->job.opts.time_limit_s);
+        heddle_plan_job_seconds(&m->job) /
+        (m->plan != NULL ? SHARE * limit : fmax(SHARE_FIRST * limit, LEAST_S));
 
     return work > time ? work : time;
 }
 
 static heddle_status improve(struct improve *m, uint64_t deadline_ns)
 {
-    int done = 0; /* looks at addresses */
+    double next = 0; /* look at addresses */
     heddle_status st = HEDDLE_OK;
 
     list_again(m);
@@ -251,9 +301,10 @@ static heddle_status improve(struct improve *m, uint64_t deadline_ns)
 
         if (now >= 1)
             break;
-        if (now * (LOOKS + 1) >= done + 1) {
-            done++;
-            st = settle(m, deadline_ns);
+        if (now >= next) {
+            if (next > 0 || m->plan == NULL)
+                st = settle(m, deadline_ns);
+            next = now + 1. / (m->plan != NULL ? LOOKS + 1 : LOOKS_FIRST);
             continue;
         }
         one_round(m);
@@ -269,18 +320,105 @@ static bool improve_init(struct improve *m)
 
     m->mark = heddle_scratch_get(mem, m->x.room, sizeof(*m->mark));
     m->again = heddle_scratch_get(mem, m->x.room, sizeof(*m->again));
-    return m->mark != NULL && m->again != NULL &&
-           heddle_plan_seq_init(&m->cur, m->x.g, m->x.room, mem) &&
-           heddle_plan_seq_init(&m->trial, m->x.g, m->x.room, mem) &&
-           heddle_plan_seq_init(&m->best, m->x.g, m->x.room, mem);
+    m->aside = heddle_scratch_get(mem, m->x.g->nops, sizeof(*m->aside));
+    m->given = heddle_scratch_get(mem, m->x.room, sizeof(*m->given));
+    if (m->mark == NULL || m->again == NULL || m->aside == NULL ||
+        m->given == NULL ||
+        !heddle_plan_seq_init(&m->cur, m->x.g, m->x.room, mem) ||
+        !heddle_plan_seq_init(&m->trial, m->x.g, m->x.room, mem) ||
+        !heddle_plan_seq_init(&m->best, m->x.g, m->x.room, mem))
+        return false;
+    m->cur.aside = m->trial.aside = m->best.aside = m->x.aside;
+    return true;
+}
+
+/* ---- a first plan ----------------------------------------------------------- */
+
+/*
+ * From a sequence that is over the budget down to it: less memory, a part of
+ * the way, with other recomputations in the place of some. What is stuck is
+ * varied at its own level. True: m->cur is there.
+ */
+static bool descend(struct improve *m)
+{
+    struct heddle_plan_search *x = &m->x;
+    const int64_t budget = x->budget;
+    const double work = x->work + m->work_max / 20;
+    uint32_t part = 2;
+
+    if (m->cur.peak / 2 > budget)
+        return false;
+    x->batch = 1;
+    for (int k = 0; m->cur.peak > budget && x->work < work; k++) {
+        const int64_t over = m->cur.peak - budget;
+
+        if (heddle_plan_search_is_late(x))
+            break;
+        list_again(m);
+        heddle_plan_seq_copy(&m->trial, &m->cur);
+        if (k % 2 == 1 && m->nagain > 0)
+            ruin(m);
+        x->budget = m->cur.peak - 1 - (over - 1) / part;
+        x->noise = heddle_rng_below32(&x->rng, 2) == 0 ? 0.1 : 0.7;
+        x->max_time = m->cur.time * 1.5 + m->base;
+        if (heddle_plan_reduce(x, &m->trial)) {
+            heddle_plan_prune(x, &m->trial);
+            heddle_plan_seq_copy(&m->cur, &m->trial);
+            part = part > 2 ? part / 2 : 1;
+            continue;
+        }
+        part = part < 64 ? part * 2 : 64;
+        x->budget = m->cur.peak;
+        heddle_plan_seq_copy(&m->best, &m->cur);
+        if (m->nagain > 0)
+            one_round(m);
+    }
+    x->budget = budget;
+    x->noise = 0;
+    x->max_time = INFINITY;
+    return m->cur.peak <= budget;
+}
+
+/* A first sequence, in m->cur: cheap, or else whatever fits. */
+static heddle_status first_seq(struct improve *m)
+{
+    struct heddle_plan_search *x = &m->x;
+    heddle_status st = heddle_plan_greedy_seq(x, &m->cur);
+
+    if (st != HEDDLE_ENOENT)
+        return st;
+    if (descend(m))
+        return HEDDLE_OK;
+    return x->is_free ? HEDDLE_ENOENT : heddle_plan_long_seq(x, &m->cur);
+}
+
+/* m->cur, after some rounds: what is very long has too many blocks, and the first
+ * look at a sequence says little. */
+static void shorten(struct improve *m)
+{
+    const double begin = m->x.work;
+    const double few = m->x.g->nops > LARGE ? 0 : m->work_max / 20;
+
+    heddle_plan_seq_copy(&m->best, &m->cur);
+    list_again(m);
+    while (m->nagain > 0 && !heddle_plan_search_is_late(&m->x)) {
+        const double work = m->x.work - begin;
+
+        if (work >= m->work_max / 5 ||
+            (work >= few && m->best.time <= LONG * m->base))
+            break;
+        one_round(m);
+    }
+    heddle_plan_seq_copy(&m->cur, &m->best);
+    m->x.max_time = INFINITY;
+    m->x.noise = 0;
 }
 
 /* A sequence in another order, when that could be much better: true, and it is
- * the best. The bound of the given order does not hold for it. */
-static bool try_free(struct improve *m, bool has_given)
+ * in m->cur. The bound of the given order does not hold for it. */
+static bool try_free(struct improve *m, bool has_given, double given)
 {
     struct heddle_plan_search *x = &m->x;
-    const double given = m->best.time;
     double gain = GAIN;
 
     if (has_given &&
@@ -290,14 +428,28 @@ static bool try_free(struct improve *m, bool has_given)
     if (has_given && given - m->bound > 0.6 * (given - m->base))
         gain = 0.97;
     x->is_free = true;
-    if (heddle_plan_first_seq(x, &m->cur) == HEDDLE_OK &&
-        (!has_given || m->cur.time - m->base < gain * (given - m->base))) {
-        heddle_plan_seq_copy(&m->trial, &m->cur);
-        m->bound = m->base;
-        return true;
+    if (first_seq(m) == HEDDLE_OK) {
+        shorten(m);
+        if (!has_given || m->cur.time - m->base < gain * (given - m->base)) {
+            m->bound = m->base;
+            return true;
+        }
     }
     x->is_free = false;
     return false;
+}
+
+/* Addresses for m->cur; m->best is what got them. */
+static heddle_status place(struct improve *m, uint64_t budget)
+{
+    struct heddle_plan_search *x = &m->x;
+
+    x->budget = (int64_t)budget;
+    memset(x->aside, 0, x->g->nops * sizeof(*x->aside));
+    (void)!heddle_plan_seq_eval(&m->cur);
+    heddle_plan_seq_copy(&m->best, &m->cur);
+    x->is_patient = true;
+    return heddle_plan_place_seq(x, &m->best, "improve", m->bound, &m->plan);
 }
 
 static heddle_status first_plan(struct improve *m,
@@ -305,32 +457,84 @@ static heddle_status first_plan(struct improve *m,
 {
     struct heddle_plan_search *x = &m->x;
     const double bound = m->bound;
-    const int64_t budget = x->budget;
-    heddle_status st = heddle_plan_first_seq(x, &m->cur);
+    const uint64_t budget = (uint64_t)x->budget;
+    heddle_status st = first_seq(m);
     const bool has_given = st == HEDDLE_OK;
+    double given = 0;
 
     if (st != HEDDLE_OK && st != HEDDLE_ENOENT)
         return heddle_plan_fail(&job->opts.base, st,
                                 "no memory for the solver");
-    if (has_given)
-        heddle_plan_seq_copy(&m->best, &m->cur);
-    if (try_free(m, has_given)) {
-        st = heddle_plan_place_seq(x, &m->trial, "improve", m->bound, &m->plan);
-        if (st == HEDDLE_OK)
-            heddle_plan_seq_copy(&m->best, &m->trial);
-    } else if (!has_given) {
-        return heddle_plan_no_plan(x);
+    if (has_given) {
+        shorten(m);
+        given = m->cur.time;
+        memcpy(m->given, m->cur.op, m->cur.n * sizeof(*m->given));
+        m->ngiven = m->cur.n;
     }
+    if (try_free(m, has_given, given))
+        st = place(m, budget);
+    else if (!has_given)
+        return heddle_plan_no_plan(x);
     if (m->plan == NULL && has_given) {
         x->is_free = false;
-        x->budget = budget;
         m->bound = bound;
-        st = heddle_plan_place_seq(x, &m->best, "improve", bound, &m->plan);
+        memcpy(m->cur.op, m->given, m->ngiven * sizeof(*m->given));
+        m->cur.n = m->ngiven;
+        st = place(m, budget);
+    }
+    if (st == HEDDLE_ENOENT) {
+        /* the search goes on without a plan */
+        x->budget = (int64_t)budget;
+        memset(x->aside, 0, x->g->nops * sizeof(*x->aside));
+        (void)!heddle_plan_seq_eval(&m->cur);
+        heddle_plan_seq_copy(&m->best, &m->cur);
+        st = HEDDLE_OK;
     }
     if (st == HEDDLE_OK) {
         heddle_plan_seq_copy(&m->cur, &m->best);
-        m->is_stopped = !heddle_plan_job_report(job, m->plan);
+        if (m->plan != NULL)
+            m->is_stopped = !heddle_plan_job_report(job, m->plan);
     }
+    return st;
+}
+
+/* ---- all of it -------------------------------------------------------------- */
+
+/* Better plans, or the first one; then addresses until the end. */
+static heddle_status search(struct improve *m,
+                            const struct heddle_plan_job *job)
+{
+    struct heddle_plan_search *x = &m->x;
+    const double limit = job->opts.time_limit_s;
+    struct heddle_plan_job last = *job;
+    heddle_status st;
+
+    last.deadline_ns = job->start_ns + (uint64_t)(END * limit * 1e9);
+    x->deadline_ns = m->job.deadline_ns;
+    if (m->plan == NULL) {
+        const double most = fmax(END * limit, LEAST_S);
+
+        last.deadline_ns = job->start_ns + (uint64_t)(most * 1e9);
+        x->deadline_ns = last.deadline_ns;
+    }
+    m->work = x->work;
+    st = improve(m, last.deadline_ns);
+    x->deadline_ns = last.deadline_ns;
+    for (int k = 0; k < 4 && st == HEDDLE_OK && !m->is_stopped; k++) {
+        if (heddle_plan_job_seconds(job) > SHARE_FIRST * limit)
+            break;
+        st = settle(m, last.deadline_ns);
+    }
+    if (st == HEDDLE_OK && m->plan == NULL)
+        st = heddle_plan_fail(&job->opts.base, HEDDLE_ENOENT,
+                              "no plan found whose addresses fit; what is "
+                              "alive does");
+    if (st == HEDDLE_OK && m->plan->arena_bytes - m->plan->peak_bytes >
+                               m->plan->peak_bytes / LOOSE)
+        st = heddle_plan_lower(&last, m->plan);
+    if (st == HEDDLE_OK && m->bound > m->plan->lower_bound)
+        m->plan->lower_bound =
+            m->bound < m->plan->makespan ? m->bound : m->plan->makespan;
     return st;
 }
 
@@ -341,6 +545,7 @@ static heddle_status run(struct improve *m, const struct heddle_plan_job *job)
 
     for (uint32_t i = 0; i < job->g->nops; i++)
         m->base += job->g->ops[i].time;
+    m->work_max = RATE * job->opts.time_limit_s;
     st = heddle_plan_bound_dag(&m->job, 0, 0, &m->bound);
     if (st != HEDDLE_OK)
         return st;
@@ -350,20 +555,10 @@ static heddle_status run(struct improve *m, const struct heddle_plan_job *job)
                                 "again needs more than the budget");
     st = first_plan(m, job);
     if (st == HEDDLE_OK && !x->is_free)
-        st =
-            heddle_plan_bound_dag(&m->job, m->plan->makespan, CLIMB, &m->bound);
+        st = heddle_plan_bound_dag(&m->job, m->best.time, CLIMB, &m->bound);
     if (st != HEDDLE_OK)
         return st;
-    x->deadline_ns = m->job.deadline_ns;
-    m->work = x->work;
-    m->work_max = RATE * job->opts.time_limit_s;
-    st = improve(m, job->deadline_ns);
-    for (int k = 0; k < 4 && st == HEDDLE_OK && !m->is_stopped; k++)
-        st = settle(m, job->deadline_ns);
-    if (st == HEDDLE_OK && m->bound > m->plan->lower_bound)
-        m->plan->lower_bound =
-            m->bound < m->plan->makespan ? m->bound : m->plan->makespan;
-    return st;
+    return search(m, job);
 }
 
 static int improve_rank(const struct heddle_plan_job *job)

@@ -27,6 +27,7 @@ struct plan_bench {
     const char *data, *solver, *only, *budgets, *time, *link;
     double rate;       /* bytes per unit of time; 0: no rows about moving */
     uint64_t ndevices; /* 0: no rows about pipelines */
+    bool is_least;     /* rows about small budgets */
     double fraction[MAX_BUDGETS], limit_s;
     unsigned nbudgets;
     uint64_t seed;
@@ -183,10 +184,10 @@ static void note(struct plan_bench *b, double fraction,
         b->gap[b->ngaps++] = plan_gap(p);
 }
 
-/* --link and --pipeline ask for their rows instead of those of a solver. */
+/* --link, --pipeline and --least ask for their rows instead of those of a solver. */
 static bool has_own_rows(const struct plan_bench *b)
 {
-    return b->rate > 0 || b->ndevices > 0;
+    return b->rate > 0 || b->ndevices > 0 || b->is_least;
 }
 
 static int run_instance(struct plan_bench *b, const char *solver,
@@ -197,6 +198,8 @@ static int run_instance(struct plan_bench *b, const char *solver,
 
     if (b->only != NULL && strstr(g->name, b->only) == NULL)
         return 0;
+    if (b->is_least)
+        rc = plan_bench_least(b->c, g, b->limit_s);
     for (unsigned i = 0; i < b->nbudgets && rc == 0; i++) {
         if (b->rate > 0)
             rc =
@@ -337,6 +340,7 @@ static int plan_bench_run(struct cli *c, int argc, char **argv)
         {"--chains", CLI_UINT, &b.chains, 1, 1000},
         {"--link", CLI_STRING, &b.link, 0, 0},
         {"--pipeline", CLI_UINT, &b.ndevices, 1, 256},
+        {"--least", CLI_FLAG, &b.is_least, 0, 0},
         {"--seed", CLI_UINT, &b.seed, 0, UINT64_MAX - 1},
         {0}};
     int rc;
@@ -376,6 +380,7 @@ const struct heddle_cmd heddle_bench_plan = {
         "heddle bench plan [--data DIR] [--solver S] [--budgets LIST]\n"
         "    [--instance TEXT] [--time 2s] [--seed N] [--link R] [--pipeline "
         "P]\n"
+        "    [--least]\n"
         "heddle bench plan --chains LAYERS [--seed N]\n"
         "\n"
         "  --data      graph files (default: HEDDLE_SHARED/data/planner, or\n"
@@ -390,6 +395,8 @@ const struct heddle_cmd heddle_bench_plan = {
         "              500 slots; 1000 is all of them\n"
         "  --link      instead: what moving data removes, R bytes per unit of\n"
         "              time (12000: 12 GB/s and microseconds)\n"
-        "  --pipeline  instead: every policy on P devices, for chains\n",
+        "  --pipeline  instead: every policy on P devices, for chains\n"
+        "  --least     instead: the smallest budget with a plan, in multiples\n"
+        "              of the memory that every plan needs\n",
     .run = plan_bench_run,
 };

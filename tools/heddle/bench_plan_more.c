@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bench_plan_more: rows of `heddle bench plan` for moving data and for pipelines.
+ * bench_plan_more: rows of `heddle bench plan` for moving data, for pipelines and
+ * for small budgets.
  *
  * Moving   how much of the time that computing again costs is removed when data may
  *          also move, and how much any plan could remove. For the latter: what is
@@ -9,6 +10,8 @@
  *          is one that moves nothing and has that much more memory: it is not
  *          shorter than the lower bound for that budget.
  * Pipelines  every policy on a chain, each with the budget on each device.
+ * Least      the smallest budget, in multiples of the memory that every plan needs,
+ *            for which there is a plan.
  */
 #include "bench.h"
 #include "heddle/pipeline.h"
@@ -183,6 +186,66 @@ int plan_bench_pipeline(struct cli *c, const struct heddle_plan_graph *g,
             rc = print_pipeline(c, g, fraction, p,
                                 (double)(heddle_clock_ns() - start) * 1e-9);
         heddle_pipeline_destroy(p);
+    }
+    return rc;
+}
+
+static int print_least(struct cli *c, const struct heddle_plan_graph *g,
+                       uint64_t least, double times, const struct plan_try *t)
+{
+    struct heddle_json j;
+
+    if (!c->json) {
+        if (t->plan == NULL)
+            fprintf(c->out,
+                    "%-48s at least %llu bytes, no plan with %g times that\n",
+                    g->name, (unsigned long long)least, times);
+        else
+            fprintf(c->out,
+                    "%-48s at least %llu bytes, a plan with %g times that: "
+                    "%+.3f %%  %.3f s  %s\n",
+                    g->name, (unsigned long long)least, times,
+                    100 * plan_increase(t->plan), t->plan->seconds,
+                    t->is_checked ? "checked" : t->why);
+        fflush(c->out);
+        return 0;
+    }
+    heddle_json_init_file(&j, c->out);
+    heddle_json_object(&j);
+    heddle_json_key_str(&j, "name", "plan least");
+    heddle_json_key_str(&j, "instance", g->name);
+    heddle_json_key_uint(&j, "least_bytes", least);
+    heddle_json_key_double(&j, "times", times);
+    plan_json(&j, t);
+    return plan_json_end(c, &j);
+}
+
+int plan_bench_least(struct cli *c, const struct heddle_plan_graph *g,
+                     double limit_s)
+{
+    static const double all[] = {1,    1.01, 1.02, 1.03, 1.05, 1.07, 1.1, 1.12,
+                                 1.15, 1.2,  1.3,  1.5,  2,    3,    5};
+    const size_t n = sizeof(all) / sizeof(all[0]);
+    uint64_t least = 0;
+    int rc = 0;
+
+    if (heddle_plan_least(g, 10, NULL, &least) != HEDDLE_OK)
+        return cli_fail(c, "no memory for the bound");
+    for (size_t i = 0; i < n; i++) {
+        struct plan_try t = {
+            .m = {.budget = (uint64_t)((double)least * all[i]) + 1, .align = 1},
+            .opts = {.time_limit_s = limit_s}};
+        bool is_last;
+
+        plan_try_run(&t, g);
+        is_last = t.plan != NULL || i + 1 == n;
+        if (is_last)
+            rc = print_least(c, g, least, all[i], &t);
+        if (rc == 0 && t.plan != NULL && !t.is_checked)
+            rc = cli_fail(c, "the checker refuses a plan: %s", t.why);
+        plan_try_close(&t);
+        if (is_last)
+            break;
     }
     return rc;
 }

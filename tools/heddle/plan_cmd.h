@@ -81,6 +81,9 @@ int plan_bench_moving(struct cli *c, const struct heddle_plan_graph *g,
 /* Every policy; nothing for graphs that are not chains. */
 int plan_bench_pipeline(struct cli *c, const struct heddle_plan_graph *g,
                         double fraction, uint32_t ndevices);
+/* The smallest budget with a plan. */
+int plan_bench_least(struct cli *c, const struct heddle_plan_graph *g,
+                     double limit_s);
 
 /* --- verbs ------------------------------------------------------------------ */
 

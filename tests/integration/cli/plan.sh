@@ -182,6 +182,9 @@ json 1 bench plan --data chains --budgets 0.6 --link 2 --time 100ms
 holds "r[0]['name'] == 'plan moving' and r[0]['checked'] and r[0]['removed'] >= 0"
 json 6 bench plan --data chains --budgets 4 --pipeline 2
 holds "all(p['checked'] and p['devices'] == 2 for p in r)"
+json 1 bench plan --data . --instance small --least --time 50ms
+holds "r[0]['name'] == 'plan least' and r[0]['checked'] and r[0]['times'] >= 1"
+holds "r[0]['budget_bytes'] >= r[0]['least_bytes'] > 0"
 fails 2 'no solver' bench plan --solver nonsense
 
 finish
