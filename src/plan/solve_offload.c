@@ -20,11 +20,22 @@
 #include "plan/offload.h"
 
 static const double prices[] = {0, 0.25, 2};
-enum { POOL = 8, STARTS = 4, ROUNDS = 6, SHRINKS = 12, SLICES = 40, TRIES = 2 };
+enum {
+    POOL = 16,
+    STARTS = 4,
+    ROUNDS = 6,
+    SHRINKS = 12,
+    SLICES = 100,
+    TRIES = 3
+};
+
+/* Of a load, of all times: just enough that it is not done for nothing. */
+#define LOAD_PRICE 1e-18
 
 /* A sequence of operations, and how long it takes with what is moved. */
 struct entry {
     uint32_t *seq;
+    const uint8_t *is_moved; /* values to move first; NULL: none */
     size_t n, cap;
     double end;
 };
@@ -33,14 +44,22 @@ struct joint {
     const struct heddle_plan_job *job;
     struct heddle_scratch mem;
     struct heddle_plan_draft raw, moved, good; /* good: of the last sequence */
-    double stop_s;
+    double begin_s, stop_s;
+    double bound, bound_alone; /* of joint plans, of moving alone */
+    double base;               /* every operation once */
     uint64_t target;
     struct entry pool[POOL]; /* shortest first */
     uint32_t npool;
     struct entry now, trial;
 };
 
-/* The search ends before the time does: addresses need some, too. */
+/* The next stop: a part of the time that is left behind the other solvers. */
+static void set_stop(struct joint *j, double part)
+{
+    j->stop_s = j->begin_s + part * fmax(j->job->opts.time_limit_s - j->begin_s,
+                                         0.4 * j->job->opts.time_limit_s);
+}
+
 static bool is_late(const struct joint *j)
 {
     return heddle_plan_job_seconds(j->job) > j->stop_s;
@@ -127,7 +146,7 @@ static heddle_status solve_alone(const struct heddle_plan_job *job,
     const struct heddle_plan_solver_ops *tried[] = {
         heddle_plan_find_solver("greedy"), other_solver(job),
         heddle_plan_find_solver("improve")};
-    static const double share[] = {0.1, 0.3, 0.4};
+    static const double share[] = {0.05, 0.15, 0.25};
     struct heddle_plan *best = NULL;
 
     for (int i = 0; i < 3; i++) {
@@ -137,7 +156,7 @@ static heddle_status solve_alone(const struct heddle_plan_job *job,
         if (i == 2 && tried[2] == tried[1])
             continue;
         st = solve_other(job, tried[i], job->m->budget,
-                         i == 1 && tried[2] == tried[1] ? 0.6 : share[i], &p);
+                         i == 1 && tried[2] == tried[1] ? 0.4 : share[i], &p);
         if (st != HEDDLE_OK && st != HEDDLE_ENOENT) {
             heddle_plan_destroy(best);
             return st;
@@ -166,6 +185,7 @@ static heddle_status copy(struct joint *j, struct entry *to,
     memcpy(to->seq, from->seq, from->n * sizeof(*to->seq));
     to->n = from->n;
     to->end = from->end;
+    to->is_moved = from->is_moved;
     return HEDDLE_OK;
 }
 
@@ -186,8 +206,10 @@ static heddle_status time_it(struct joint *j, struct entry *e)
     if (st != HEDDLE_OK)
         return no_memory(j);
     for (size_t i = 0; i < 2 * sizeof(prices) / sizeof(prices[0]); i++) {
-        const struct heddle_plan_move_opts mo = {
-            .target = j->target, .price = prices[i / 2], .is_late = i % 2 == 1};
+        const struct heddle_plan_move_opts mo = {.target = j->target,
+                                                 .price = prices[i / 2],
+                                                 .is_late = i % 2 == 1,
+                                                 .is_moved = e->is_moved};
         struct heddle_plan_cost cost;
 
         /* Copies that begin late matter where the stores are small. */
@@ -242,6 +264,7 @@ static heddle_status try_plan(struct joint *j, const struct heddle_plan *p)
 {
     HEDDLE_TRY(reserve(j, &j->trial, p->nsteps));
     j->trial.n = 0;
+    j->trial.is_moved = NULL;
     for (uint32_t i = 0; i < p->nsteps; i++)
         if (p->steps[i].kind == HEDDLE_PLAN_COMPUTE)
             j->trial.seq[j->trial.n++] = p->steps[i].what;
@@ -255,6 +278,7 @@ static heddle_status try_given_order(struct joint *j)
     for (uint32_t i = 0; i < j->job->g->nops; i++)
         j->trial.seq[i] = i;
     j->trial.n = j->job->g->nops;
+    j->trial.is_moved = NULL;
     HEDDLE_TRY(time_it(j, &j->trial));
     return pool_add(j, &j->trial);
 }
@@ -288,19 +312,90 @@ static heddle_status try_budgets(struct joint *j)
     const struct heddle_plan_job *job = j->job;
     const uint64_t peak = heddle_plan_peak(job->g), budget = job->m->budget;
     const double rate = job->m->host.out_rate + job->m->disk.out_rate;
-    double base = 0;
 
-    for (uint32_t i = 0; i < job->g->nops; i++)
-        base += job->g->ops[i].time;
     HEDDLE_TRY(try_budget(j, budget, false));
     for (int k = 0; k < 10 && peak > budget; k++) {
         const double missing = (double)(peak - budget);
         const double more =
-            k < 7 ? ldexp(rate * base, k - 6) : ldexp(missing, k - 10);
+            k < 7 ? ldexp(rate * j->base, k - 6) : ldexp(missing, k - 10);
 
         if (more < missing && !is_late(j))
             HEDDLE_TRY(
                 try_budget(j, budget + (uint64_t)more, k == 1 || k == 3));
+    }
+    return HEDDLE_OK;
+}
+
+/* ---- both questions at once ------------------------------------------------------ */
+
+static heddle_status solve_loads(struct joint *j, double end, uint64_t budget,
+                                 double share, double *end_out)
+{
+    const struct heddle_plan_job *job = j->job;
+    struct heddle_scratch mem = heddle_scratch_make(job->opts.base.alloc);
+    struct heddle_plan_job sub = *job;
+    struct heddle_plan_loads l = {.g = NULL};
+    uint8_t *is_moved =
+        heddle_scratch_get(&j->mem, job->g->nvalues, sizeof(*is_moved));
+    struct heddle_plan *p = NULL;
+    heddle_status st = HEDDLE_ENOMEM;
+
+    *end_out = INFINITY;
+    sub.opts.base.why = NULL;
+    if (is_moved != NULL)
+        st = heddle_plan_loads_choose(job, end, &mem, is_moved);
+    if (st == HEDDLE_OK)
+        st = heddle_plan_loads_make(job->g, is_moved, LOAD_PRICE * j->base,
+                                    &sub.opts.base, &mem, &l);
+    if (st == HEDDLE_OK) {
+        sub.g = l.g;
+        sub.floor = heddle_plan_floor(l.g, NULL);
+        st = heddle_plan_users_make(l.g, &mem, &sub.users);
+    }
+    if (st == HEDDLE_OK && sub.floor <= budget)
+        st = solve_other(&sub, heddle_plan_find_solver("improve"), budget,
+                         share, &p);
+    if (st == HEDDLE_OK && p != NULL) {
+        st = reserve(j, &j->trial, p->nsteps);
+        if (st == HEDDLE_OK) {
+            j->trial.n = heddle_plan_loads_read(&l, p, job->g->nvalues,
+                                                j->trial.seq, is_moved);
+            j->trial.is_moved = is_moved;
+            st = time_it(j, &j->trial);
+            *end_out = j->trial.end;
+        }
+    }
+    if (st == HEDDLE_OK && p != NULL)
+        st = pool_add(j, &j->trial);
+    heddle_plan_destroy(p);
+    heddle_plan_graph_destroy(l.g);
+    heddle_scratch_drop(&mem);
+    if (st == HEDDLE_ENOMEM)
+        return no_memory(j);
+    return st == HEDDLE_ENOENT ? HEDDLE_OK : st;
+}
+
+/* As much as can be out by some time around that of the largest memory; the best
+ * of these again with more time. A little less memory, for addresses. */
+static heddle_status try_loads(struct joint *j)
+{
+    static const double parts[] = {1, 0.7, 1.3, 0.4, 1.7, 2.2};
+    static const double less[] = {1, 0.98, 0.96};
+    const double at = heddle_plan_loads_peak_time(j->job);
+
+    for (int i = 0; i < 3; i++) {
+        const uint64_t budget = (uint64_t)(less[i] * (double)j->target);
+        double best = INFINITY, part = 1, end;
+
+        for (int k = 0; k < 6 && i < 2 && !is_late(j); k++) {
+            HEDDLE_TRY(solve_loads(j, parts[k] * at, budget, 0.02, &end));
+            if (end < best) {
+                best = end;
+                part = parts[k];
+            }
+        }
+        if (!is_late(j))
+            HEDDLE_TRY(solve_loads(j, part * at, budget, 0.06, &end));
     }
     return HEDDLE_OK;
 }
@@ -318,6 +413,7 @@ static heddle_status try_without(struct joint *j, size_t from, size_t to,
     memcpy(j->trial.seq + from, j->now.seq + to + 1,
            (n - from) * sizeof(*j->trial.seq));
     j->trial.n = n;
+    j->trial.is_moved = j->now.is_moved;
     HEDDLE_TRY(time_it(j, &j->trial));
     *is_better = j->trial.end < j->now.end;
     return *is_better ? copy(j, &j->now, &j->trial) : HEDDLE_OK;
@@ -332,6 +428,7 @@ static heddle_status try_with(struct joint *j, size_t at, uint32_t op,
            (j->now.n - at) * sizeof(*j->trial.seq));
     j->trial.seq[at] = op;
     j->trial.n = j->now.n + 1;
+    j->trial.is_moved = j->now.is_moved;
     HEDDLE_TRY(time_it(j, &j->trial));
     *is_better = j->trial.end < j->now.end;
     return *is_better ? copy(j, &j->now, &j->trial) : HEDDLE_OK;
@@ -427,39 +524,42 @@ static heddle_status climb(struct joint *j, const struct entry *from)
 
 /* ---- the plan ------------------------------------------------------------------- */
 
-static heddle_status search(struct joint *j, const struct heddle_plan *other)
+/* The order of first computations is the given one. */
+static bool has_given_order(const struct heddle_plan_step *step, uint32_t n)
 {
-    struct entry start[STARTS];
-    uint32_t n = 0;
+    uint32_t next = 0;
 
-    HEDDLE_TRY(try_given_order(j));
-    if (other != NULL)
-        HEDDLE_TRY(try_plan(j, other));
-    HEDDLE_TRY(try_budgets(j));
-    memset(start, 0, sizeof(start));
-    for (; n < STARTS && n < j->npool; n++)
-        HEDDLE_TRY(copy(j, &start[n], &j->pool[n]));
-    for (uint32_t i = 0; i < n; i++)
-        HEDDLE_TRY(climb(j, &start[i]));
-    return HEDDLE_OK;
+    for (uint32_t i = 0; i < n; i++) {
+        if (step[i].kind != HEDDLE_PLAN_COMPUTE || step[i].what < next)
+            continue;
+        if (step[i].what > next)
+            return false;
+        next++;
+    }
+    return true;
 }
 
-static heddle_status finish(struct joint *j, struct heddle_plan **out)
+/* *over: what addresses need beyond the budget. */
+static heddle_status finish(struct joint *j, uint64_t *over,
+                            struct heddle_plan **out)
 {
     struct heddle_plan_job job = *j->job;
     char note[160];
     struct heddle_text t;
     struct heddle_plan_claim claim = {.solver = "offload", .bound_note = note};
-    double bound = 0;
 
-    if (heddle_plan_move_bound(j->job, &bound) != HEDDLE_OK)
-        return no_memory(j);
     heddle_text_init(&t, note, sizeof(note));
-    heddle_text_str(&t, "every operation once; moving alone, in this order: ");
-    heddle_text_double(&t, bound);
+    if (has_given_order(j->good.step, j->good.n)) {
+        claim.lower_bound = j->bound;
+        heddle_text_str(&t, "given order of first computations; moving alone ");
+    } else {
+        heddle_text_str(&t, "every operation once; moving alone, in the given "
+                            "order: ");
+    }
+    heddle_text_double(&t, j->bound_alone);
     job.deadline_ns =
         heddle_clock_ns() + (uint64_t)(job.opts.time_limit_s / SLICES * 1e9);
-    return heddle_plan_finish(&job, &j->good, &claim, NULL, out);
+    return heddle_plan_finish(&job, &j->good, &claim, over, out);
 }
 
 /* The pool again for a smaller target. */
@@ -478,54 +578,103 @@ static heddle_status shrink(struct joint *j)
     return HEDDLE_OK;
 }
 
-/* Joint plans, with less and less memory as long as addresses do not fit and what
- * is left is shorter than *out, which may be there already. */
-static heddle_status solve_joint(struct joint *j,
-                                 const struct heddle_plan *other,
-                                 struct heddle_plan **out)
+/*
+ * Addresses for the first of the pool; where they do not fit, all of it again with
+ * less memory, as long as what is left is shorter than *out. `rounds` of that.
+ */
+static heddle_status settle(struct joint *j, int rounds, bool has_other,
+                            struct heddle_plan **out)
 {
     const uint64_t budget = j->job->m->budget;
 
-    j->target = budget;
-    HEDDLE_TRY(search(j, other));
-    for (uint64_t i = 1; i <= SHRINKS; i++) {
-        bool has_more = false;
+    for (int i = 0; i < rounds && j->target > 0; i++) {
+        uint64_t least = UINT64_MAX; /* that was missing */
+        uint64_t step;
 
         for (uint32_t k = 0; k < j->npool && k < TRIES; k++) {
             struct heddle_plan *p = NULL;
+            uint64_t need = 0;
             heddle_status st;
 
             if (*out != NULL && j->pool[k].end >= (*out)->makespan)
                 break;
             HEDDLE_TRY(time_it(j, &j->pool[k]));
-            st = finish(j, &p);
+            st = finish(j, &need, &p);
             if (st != HEDDLE_OK && st != HEDDLE_ENOENT)
                 return st;
-            has_more |= st == HEDDLE_ENOENT;
+            if (st == HEDDLE_ENOENT && need - budget < least)
+                least = need - budget;
             keep_shorter(out, p);
+            if (st == HEDDLE_OK)
+                break;
         }
-        if (!has_more)
+        if (least == UINT64_MAX || ((*out != NULL || has_other) && is_late(j)))
             break;
-        j->target = budget - (budget / 40 > 0 ? budget / 40 * i
-                                              : (i < budget ? i : budget));
+        /* Half of that, or some hundredths: more each time. */
+        step = budget / 100 * ((uint64_t)i + 1);
+        least = least / 2 > step ? least / 2 : step;
+        least = least > 0 ? least : 1;
+        j->target -= least < j->target ? least : j->target;
         HEDDLE_TRY(shrink(j));
     }
-    if (*out != NULL)
+    return HEDDLE_OK;
+}
+
+/* What the search found is given addresses before it is improved: only then is
+ * it known how much memory there is. */
+static heddle_status solve_joint(struct joint *j,
+                                 const struct heddle_plan *other,
+                                 struct heddle_plan **out)
+{
+    const bool has_other = other != NULL;
+    struct entry start[STARTS];
+    uint32_t n = 0;
+
+    j->target = j->job->m->budget;
+    HEDDLE_TRY(try_given_order(j));
+    if (has_other)
+        HEDDLE_TRY(try_plan(j, other));
+    set_stop(j, 0.3);
+    HEDDLE_TRY(try_budgets(j));
+    set_stop(j, 0.6);
+    HEDDLE_TRY(try_loads(j));
+    set_stop(j, 0.75);
+    HEDDLE_TRY(settle(j, SHRINKS / 2, has_other, out));
+    set_stop(j, 0.9);
+    memset(start, 0, sizeof(start));
+    for (; n < STARTS && n < j->npool; n++)
+        HEDDLE_TRY(copy(j, &start[n], &j->pool[n]));
+    for (uint32_t i = 0; i < n; i++)
+        HEDDLE_TRY(climb(j, &start[i]));
+    set_stop(j, 1);
+    HEDDLE_TRY(settle(j, SHRINKS, has_other, out));
+    if (*out != NULL || has_other)
         return HEDDLE_OK;
     return heddle_plan_fail(&j->job->opts.base, HEDDLE_ENOENT,
                             "no plan was found within %s",
-                            heddle_plan_bytes_label(budget).text);
+                            heddle_plan_bytes_label(j->job->m->budget).text);
 }
 
 /* Another solver's plan as ours: where data may move, its bound does not hold. */
-static void adopt(const struct heddle_plan_job *job, struct heddle_plan *p)
+static heddle_status adopt(const struct heddle_plan_job *job,
+                           struct heddle_plan *p)
 {
+    double bound;
+
     p->solver = "offload";
     p->seconds = heddle_plan_job_seconds(job);
     if (!can_move(job))
-        return;
+        return HEDDLE_OK;
     p->lower_bound = p->baseline;
     p->bound_note = "every operation once";
+    if (!has_given_order(p->steps, p->nsteps))
+        return HEDDLE_OK;
+    HEDDLE_TRY(heddle_plan_joint_bound(job, &bound));
+    if (bound > p->lower_bound) {
+        p->lower_bound = fmin(bound, p->makespan);
+        p->bound_note = "given order of first computations";
+    }
+    return HEDDLE_OK;
 }
 
 /* Moving alone: the given order. j->pool has it already, if it is any good. */
@@ -553,7 +702,7 @@ static heddle_status solve_given_order(struct joint *j,
         st = heddle_plan_move(job->g, job->m, j->raw.step, j->raw.n, &mo, &o,
                               &j->good);
         if (st == HEDDLE_OK)
-            st = finish(j, &p);
+            st = finish(j, NULL, &p);
         if (st == HEDDLE_ENOMEM)
             return no_memory(j);
         if (st == HEDDLE_OK)
@@ -573,11 +722,16 @@ static heddle_status solve_moving(const struct heddle_plan_job *job,
     heddle_plan_draft_init(&j.raw, job->opts.base.alloc);
     heddle_plan_draft_init(&j.moved, job->opts.base.alloc);
     heddle_plan_draft_init(&j.good, job->opts.base.alloc);
-    /* Whatever the others took, some time is for this. */
-    j.stop_s =
-        fmax(0.8 * job->opts.time_limit_s,
-             heddle_plan_job_seconds(job) + 0.5 * job->opts.time_limit_s);
-    st = solve_given_order(&j, out);
+    j.begin_s = heddle_plan_job_seconds(job);
+    for (uint32_t i = 0; i < job->g->nops; i++)
+        j.base += job->g->ops[i].time;
+    st = heddle_plan_move_bound(job, &j.bound_alone);
+    if (st == HEDDLE_OK)
+        st = heddle_plan_joint_bound(job, &j.bound);
+    if (st != HEDDLE_OK)
+        st = no_memory(&j);
+    if (st == HEDDLE_OK)
+        st = solve_given_order(&j, out);
     if (st == HEDDLE_OK)
         st = solve_joint(&j, other, out);
     if (st != HEDDLE_OK) {
@@ -599,8 +753,7 @@ static heddle_status offload_solve(const struct heddle_plan_job *job,
 
     if (!can_move(job)) {
         HEDDLE_TRY(solve_other(job, other_solver(job), job->m->budget, 1, out));
-        adopt(job, *out);
-        return HEDDLE_OK;
+        return adopt(job, *out);
     }
     alone = solve_alone(job, &other);
     if (alone != HEDDLE_OK && alone != HEDDLE_ENOENT)
@@ -608,10 +761,13 @@ static heddle_status offload_solve(const struct heddle_plan_job *job,
     st = solve_moving(job, other, &joint);
     if (other != NULL && (st == HEDDLE_OK || st == HEDDLE_ENOENT) &&
         (joint == NULL || other->makespan <= joint->makespan)) {
-        adopt(job, other);
         heddle_plan_destroy(joint);
-        *out = other;
-        return HEDDLE_OK;
+        st = adopt(job, other);
+        if (st == HEDDLE_OK)
+            *out = other;
+        else
+            heddle_plan_destroy(other);
+        return st;
     }
     heddle_plan_destroy(other);
     if (st == HEDDLE_OK)

@@ -7,9 +7,12 @@
  *          not on the device at time t was copied out before and comes back later,
  *          so it is at most rate * T / 2 bytes. A plan of length T that moves data
  *          is one that moves nothing and has that much more memory: it is not
- *          shorter than the lower bound for that budget.
+ *          shorter than the lower bound for that budget, nor than the plan's own
+ *          bound.
  * Pipelines  every policy on a chain, each with the budget on each device.
  */
+#include <math.h>
+
 #include "bench.h"
 #include "heddle/pipeline.h"
 #include "plan_cmd.h"
@@ -106,7 +109,9 @@ int plan_bench_moving(struct cli *c, const struct heddle_plan_graph *g,
         const double base = alone.plan->baseline;
         const double lost = alone.plan->makespan - base;
         const double host = rate * joint.plan->makespan / 2;
-        const double bound = bound_with(g, budget + (uint64_t)host, limit_s);
+        const double bound =
+            fmax(bound_with(g, budget + (uint64_t)host, limit_s),
+                 joint.plan->lower_bound);
 
         rc = print_moved(
             c, g, fraction, rate, alone.plan, &joint,
