@@ -9,6 +9,7 @@
  * pipeline.c          options, policies, the object
  * pipeline_ways.c     how a stage can be run
  * pipeline_part.c     contiguous partitions
+ * pipeline_flush.c    those of gpipe, 1f1b and zb
  * pipeline_special.c  partitions with one device of several stages
  * pipeline_time.c     schedules: a start for everything
  */
@@ -182,5 +183,22 @@ HEDDLE_MUST_USE heddle_status heddle_pl_time_flush(const struct heddle_pl *p,
                                                    enum heddle_pl_order order,
                                                    struct heddle_pl_times *t,
                                                    double *end_out);
+
+/* --- policies -------------------------------------------------------------- */
+
+struct heddle_pl_found {
+    struct heddle_pl_part *part;
+    struct heddle_pl_times *t;
+    uint32_t policy;
+    double period; /* 0: flush */
+    double end;
+};
+/* Room for a partition and its schedule, in p->mem. */
+HEDDLE_MUST_USE heddle_status heddle_pl_found_init(const struct heddle_pl *p,
+                                                   struct heddle_pl_found *f);
+/* gpipe, 1f1b and zb. ENOENT: no partition fits. */
+HEDDLE_MUST_USE heddle_status heddle_pl_solve_flush(const struct heddle_pl *p,
+                                                    uint32_t policy,
+                                                    struct heddle_pl_found *f);
 
 #endif /* HEDDLE_PLAN_PIPELINE_H */
