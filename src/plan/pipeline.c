@@ -266,45 +266,77 @@ static void fill(const struct heddle_pl *p, const struct heddle_pl_found *f,
     r->period_bound = period_bound(p);
 }
 
+/* What the layers of all stages do; counted when steps->step is NULL. */
+static heddle_status write_steps(const struct heddle_pl *p,
+                                 const struct heddle_pl_part *part,
+                                 struct heddle_pipeline_stage *s,
+                                 uint8_t *layers, struct heddle_pl_steps *out)
+{
+    out->n = 0;
+    for (uint32_t i = 0; i < part->n && p->o.ways == NULL; i++) {
+        s[i].first_step = (uint32_t)out->n;
+        HEDDLE_TRY(heddle_pl_way_steps(p, s[i].first, s[i].last, part->way[i],
+                                       layers, out));
+        if (out->n > HEDDLE_PL_STEPS)
+            return BAD(p, "a backward has too many steps");
+        s[i].nsteps = (uint32_t)out->n - s[i].first_step;
+    }
+    return HEDDLE_OK;
+}
+
+static heddle_status make_in(const struct heddle_pl *p,
+                             const struct heddle_pl_found *f,
+                             struct heddle_scratch *mem,
+                             struct heddle_pipeline **out)
+{
+    struct box *b = heddle_scratch_get(mem, 1, sizeof(*b));
+    struct heddle_pipeline_stage *s =
+        heddle_scratch_get(mem, f->part->n, sizeof(*s));
+    struct heddle_pipeline_op *op =
+        heddle_scratch_get(mem, f->t->n, sizeof(*op));
+    uint64_t *memory = heddle_scratch_get(mem, p->ndevices, sizeof(*memory));
+    uint8_t *layers = heddle_scratch_get(mem, p->n, 1);
+    double *first = heddle_scratch_get(p->mem, p->nmicro, sizeof(*first));
+    struct heddle_pl_steps steps = {.step = NULL};
+
+    if (b == NULL || s == NULL || op == NULL || memory == NULL ||
+        layers == NULL || first == NULL)
+        return HEDDLE_ENOMEM;
+    memcpy(s, f->part->stage, f->part->n * sizeof(*s));
+    memcpy(op, f->t->op, f->t->n * sizeof(*op));
+    memcpy(memory, f->t->memory, p->ndevices * sizeof(*memory));
+    sort_ops(op, f->t->n);
+    HEDDLE_TRY(write_steps(p, f->part, s, layers, &steps));
+    steps.step = heddle_scratch_get(mem, steps.n + 1, sizeof(*steps.step));
+    if (steps.step == NULL)
+        return HEDDLE_ENOMEM;
+    HEDDLE_TRY(write_steps(p, f->part, s, layers, &steps));
+    b->p = (struct heddle_pipeline){
+        .size = sizeof(b->p), .stages = s, .ops = op, .memory = memory};
+    if (p->o.ways == NULL) {
+        b->p.layers = layers;
+        b->p.steps = steps.step;
+        b->p.nsteps = (uint32_t)steps.n;
+    }
+    fill(p, f, &b->p, first);
+    b->mem = *mem;
+    *out = &b->p;
+    return HEDDLE_OK;
+}
+
 static heddle_status make(const struct heddle_pl *p,
                           const struct heddle_pl_found *f,
                           struct heddle_pipeline **out)
 {
     struct heddle_scratch mem = heddle_scratch_make(p->o.base.alloc);
-    struct box *b = heddle_scratch_get(&mem, 1, sizeof(*b));
-    struct heddle_pipeline_stage *s =
-        heddle_scratch_get(&mem, f->part->n, sizeof(*s));
-    struct heddle_pipeline_op *op =
-        heddle_scratch_get(&mem, f->t->n, sizeof(*op));
-    uint64_t *memory = heddle_scratch_get(&mem, p->ndevices, sizeof(*memory));
-    uint8_t *layers = heddle_scratch_get(&mem, p->n, 1);
-    double *first = heddle_scratch_get(p->mem, p->nmicro, sizeof(*first));
+    const heddle_status st = make_in(p, f, &mem, out);
 
-    if (b == NULL || s == NULL || op == NULL || memory == NULL ||
-        layers == NULL || first == NULL) {
-        heddle_scratch_drop(&mem);
-        return heddle_plan_fail(&p->o.base, HEDDLE_ENOMEM,
-                                "no memory for the pipeline");
-    }
-    memcpy(s, f->part->stage, f->part->n * sizeof(*s));
-    memcpy(op, f->t->op, f->t->n * sizeof(*op));
-    memcpy(memory, f->t->memory, p->ndevices * sizeof(*memory));
-    sort_ops(op, f->t->n);
-    for (uint32_t i = 0; i < f->part->n && p->o.ways == NULL; i++)
-        heddle_pl_way_layers(
-            p, s[i].first, s[i].last,
-            heddle_pl_ways_of(p, s[i].first, s[i].last)->id[f->part->way[i]],
-            layers);
-    b->p =
-        (struct heddle_pipeline){.size = sizeof(b->p),
-                                 .stages = s,
-                                 .ops = op,
-                                 .memory = memory,
-                                 .layers = p->o.ways == NULL ? layers : NULL};
-    fill(p, f, &b->p, first);
-    b->mem = mem;
-    *out = &b->p;
-    return HEDDLE_OK;
+    if (st == HEDDLE_OK)
+        return st;
+    heddle_scratch_drop(&mem);
+    return st == HEDDLE_ENOMEM
+               ? heddle_plan_fail(&p->o.base, st, "no memory for the pipeline")
+               : st;
 }
 
 /* ---- policies -------------------------------------------------------------- */

@@ -364,7 +364,18 @@ static void expect_zb(struct sample *s, const struct brute *b)
     if (p == NULL)
         return;
     check(s, p);
-    if (!is_close(p->makespan, b->flush[ZB1]) && !is_close(p->makespan, b->flush[ZB2])) { printf("got %.12g want %.12g %.12g m %u n %u P %u stages %u flight %u\n", p->makespan, b->flush[ZB1], b->flush[ZB2], s->o.nmicro, s->c.n, s->m.ndevices, p->nstages, p->stages[0].in_flight); for (uint32_t z=0;z<p->nstages;z++) printf("%u-%u extra %g f %g b %g w %g send %g\n",p->stages[z].first,p->stages[z].last,p->stages[z].extra,p->stages[z].forward,p->stages[z].backward,p->stages[z].weight,p->stages[z].send);}
+    if (!is_close(p->makespan, b->flush[ZB1]) &&
+        !is_close(p->makespan, b->flush[ZB2])) {
+        printf(
+            "got %.12g want %.12g %.12g m %u n %u P %u stages %u flight %u\n",
+            p->makespan, b->flush[ZB1], b->flush[ZB2], s->o.nmicro, s->c.n,
+            s->m.ndevices, p->nstages, p->stages[0].in_flight);
+        for (uint32_t z = 0; z < p->nstages; z++)
+            printf("%u-%u extra %g f %g b %g w %g send %g\n",
+                   p->stages[z].first, p->stages[z].last, p->stages[z].extra,
+                   p->stages[z].forward, p->stages[z].backward,
+                   p->stages[z].weight, p->stages[z].send);
+    }
     CHECK(is_close(p->makespan, b->flush[ZB1]) ||
           is_close(p->makespan, b->flush[ZB2]));
     heddle_pipeline_destroy(p);
