@@ -4,13 +4,15 @@
  * pipelines, memory.
  */
 #include "plan/pipeline_test.h"
+#include <stdbool.h>
+
 #include "base/faulty_test.h"
 
 /* ---- every policy ------------------------------------------------------------ */
 
 TEST(every_policy_passes_the_checker)
 {
-    const size_t rounds = test_scale(2000);
+    const size_t rounds = test_scale(500);
     size_t found[HEDDLE_PIPELINE_SPECIAL + 1] = {0};
     size_t better = 0;
 
@@ -55,7 +57,7 @@ TEST(every_policy_passes_the_checker)
 
 TEST(more_memory_is_never_slower)
 {
-    for (size_t i = 0; i < test_scale(200); i++) {
+    for (size_t i = 0; i < test_scale(80); i++) {
         double before = INFINITY;
         struct heddle_rng r;
         struct sample s;
@@ -173,6 +175,119 @@ TEST(recomputation_makes_a_small_memory_do)
     CHECK(p->stages[0].extra > 0);
     CHECK(p->memory[0] <= 60 && p->memory[1] <= 60);
     heddle_pipeline_destroy(p);
+}
+
+/* ---- recomputation, exactly ---------------------------------------------------- */
+
+/* The recursion of chains in bytes: forward and backward of i..l, with m bytes that
+ * include the gradient of x[l + 1] and not x[i]. */
+static double chain_time(const struct sample *s, uint32_t i, uint32_t l,
+                         int64_t m)
+{
+    const int64_t y = (int64_t)s->x[l + 1], t = (int64_t)s->t[i + 1];
+    double best = INFINITY, f = 0;
+    int64_t pass = 0;
+
+    if (m >= y + t + (int64_t)s->work_f[i] &&
+        m >= (int64_t)(s->x[i] + s->x[i + 1] + s->work_b[i]) + t)
+        best = s->f[i] + s->b[i] + (i < l ? chain_time(s, i + 1, l, m - t) : 0);
+    for (uint32_t j = i + 1; j <= l; j++) {
+        const int64_t one = (int64_t)(s->x[j] + s->work_f[j - 1]) + y +
+                            (j - 1 > i ? (int64_t)s->x[j - 1] : 0);
+
+        pass = one > pass ? one : pass;
+        f += s->f[j - 1];
+        if (m >= pass)
+            best = fmin(best, f + chain_time(s, j, l, m - (int64_t)s->x[j]) +
+                                  chain_time(s, i, j - 1, m));
+    }
+    return best;
+}
+
+/* Least extra time of layers at.. with what is saved so far, for room in all. */
+static double least_extra(const struct sample *s, uint32_t at, bool was_kept,
+                          int64_t saved, const uint8_t *kind, int64_t room)
+{
+    const int64_t g = s->o.nmicro;
+    uint8_t next[MAX_L + 1];
+    double best = INFINITY;
+
+    if (at == s->c.n) { /* kind[i]: where the piece that begins at i ends */
+        const int64_t once = room - g * saved;
+        double extra = 0;
+
+        for (uint32_t i = 0; i < at; i = kind[i] & 127) {
+            const uint32_t end = kind[i] & 127;
+            double back = 0;
+
+            if (kind[i] >= 128) { /* a tape */
+                if (once < (int64_t)(s->x[i] + s->x[i + 1] + s->work_b[i]) ||
+                    once < (int64_t)s->work_f[i])
+                    return INFINITY;
+                continue;
+            }
+            for (uint32_t j = i; j < end; j++)
+                back += s->b[j];
+            extra += chain_time(s, i, end - 1, once) - back;
+        }
+        return extra;
+    }
+    memcpy(next, kind, sizeof(next));
+    if (at > 0 && !was_kept)
+        saved += (int64_t)s->x[at];
+    if (g * saved > room)
+        return INFINITY;
+    next[at] = (uint8_t)(128 + at + 1);
+    best =
+        least_extra(s, at + 1, true, saved + (int64_t)s->t[at + 1], next, room);
+    for (uint32_t end = at + 1; end <= s->c.n; end++) {
+        next[at] = (uint8_t)end;
+        best = fmin(best, least_extra(s, end, false, saved, next, room));
+    }
+    return best;
+}
+
+TEST(a_stage_recomputes_no_more_than_it_must)
+{
+    size_t n = 0, equal = 0, some = 0;
+
+    for (size_t i = 0; i < test_scale(600); i++) {
+        const uint8_t none[MAX_L + 1] = {0};
+        struct heddle_pipeline *p = NULL;
+        struct heddle_rng r;
+        struct sample s;
+        uint64_t weights = 0;
+        double best, got = INFINITY;
+
+        test_set_seed(test_seed() + (i > 0));
+        heddle_rng_seed(&r, test_seed());
+        do {
+            sample_random(&s, &r);
+        } while (s.c.n > 6);
+        s.m.ndevices = 1;
+        s.o.keeps = 0;
+        s.o.nmicro = 1 + heddle_rng_below32(&r, 5);
+        s.m.budget = 10 + heddle_rng_below(&r, 60 + 30 * s.o.nmicro);
+        for (uint32_t k = 0; k < s.c.n; k++)
+            weights += 2 * s.weights[k];
+        best = s.m.budget < weights
+                   ? INFINITY
+                   : least_extra(&s, 0, true, (int64_t)s.x[0], none,
+                                 (int64_t)(s.m.budget - weights));
+        if (solve(&s, HEDDLE_PIPELINE_GPIPE, &p) == HEDDLE_OK) {
+            check(&s, p);
+            got = p->stages[0].extra;
+            heddle_pipeline_destroy(p);
+        }
+        CHECK(got >= best * (1 - 1e-9));
+        if (!isfinite(best))
+            continue;
+        n++;
+        some += best > 0;
+        equal += got <= best * (1 + 1e-9);
+    }
+    printf("%zu of %zu as little as possible, %zu recompute\n", equal, n, some);
+    CHECK(some > n / 4 && equal == n);
 }
 
 /* ---- the checker -------------------------------------------------------------- */
@@ -321,5 +436,7 @@ TEST(each_allocation_may_fail)
 TEST_MAIN(every_policy_passes_the_checker, more_memory_is_never_slower,
           equal_stages_have_the_known_lengths,
           zero_bubble_has_the_known_bubbles,
-          recomputation_makes_a_small_memory_do, forged_pipelines_are_found_out,
-          bad_input_gets_a_sentence, each_allocation_may_fail)
+          recomputation_makes_a_small_memory_do,
+          a_stage_recomputes_no_more_than_it_must,
+          forged_pipelines_are_found_out, bad_input_gets_a_sentence,
+          each_allocation_may_fail)

@@ -16,10 +16,9 @@
 #include "base/assert.h"
 #include "plan/pipeline.h"
 
-enum { LABELS = 16, LIMITS = 14, COUNTS = HEDDLE_PIPELINE_WAYS - 1 };
-enum { LAYERS_FULL = 128 }; /* fewer limits and shorter segments beyond */
-#define MOST_SUMS 2e8
-#define SHRINK    0.8 /* from one limit to the next */
+enum { LABELS = 24, COUNTS = HEDDLE_PIPELINE_WAYS - 1 };
+#define MOST_SUMS   2e7  /* of pieces of stages */
+#define LEAST_LIMIT 0.03 /* of all memory, where not all limits are tried */
 
 /* What runs up to a layer. */
 struct label {
@@ -33,54 +32,67 @@ struct label {
 
 struct cell {
     uint32_t n;
-    struct label label[LABELS];
+    struct label label[LABELS + 1];
 };
 
 struct walker {
     const struct heddle_pl *p;
+    uint32_t labels;         /* of a cell */
+    uint32_t limits;         /* how many are tried */
     uint32_t limit, longest; /* units; layers of a segment */
     struct cell *cell[2];    /* [layer]: before it; behind a tape: [1] */
 };
 
 /* ---- labels ------------------------------------------------------------------ */
 
-static bool beats(const struct label *a, const struct label *b)
+/* Which one of a full cell its neighbours replace best. */
+static uint32_t least_missed(const struct cell *c)
 {
-    return a->extra <= b->extra && a->saved <= b->saved && a->once <= b->once;
-}
-
-/* By bytes saved. When there are too many, the one goes that its neighbours
- * replace best. */
-static void add_label(struct cell *c, struct label l)
-{
-    struct label v[LABELS + 1];
-    uint32_t n = 0, at = 0, worst = 1;
+    uint32_t worst = 1;
     double least = INFINITY;
 
-    for (uint32_t i = 0; i < c->n; i++)
-        if (beats(&c->label[i], &l))
-            return;
-    for (uint32_t i = 0; i < c->n; i++)
-        if (!beats(&l, &c->label[i]))
-            v[n++] = c->label[i];
-    for (at = n++; at > 0 && v[at - 1].saved > l.saved; at--)
-        v[at] = v[at - 1];
-    v[at] = l;
-    for (uint32_t i = 1; i + 1 < n && n > LABELS; i++) {
-        const double area = (double)(v[i + 1].saved - v[i - 1].saved) *
-                            fabs(v[i - 1].extra - v[i + 1].extra);
+    for (uint32_t i = 1; i + 1 < c->n; i++) {
+        const struct label *v = &c->label[i];
+        const double area =
+            (double)(v[1].saved - v[-1].saved) * (v[-1].extra - v[1].extra);
 
         if (area < least) {
             least = area;
             worst = i;
         }
     }
-    if (n > LABELS) {
-        memmove(&v[worst], &v[worst + 1], (n - 1 - worst) * sizeof(*v));
-        n--;
+    return worst;
+}
+
+/* More bytes saved and less time from one to the next. */
+static void add_label(const struct walker *w, struct cell *c,
+                      const struct label *l)
+{
+    uint32_t at = c->n, end;
+
+    while (at > 0 && c->label[at - 1].saved > l->saved)
+        at--;
+    if (at > 0 && c->label[at - 1].extra <= l->extra) {
+        struct label *same = &c->label[at - 1];
+
+        if (same->extra == l->extra && same->saved == l->saved &&
+            l->once < same->once)
+            *same = *l;
+        return;
     }
-    memcpy(c->label, v, n * sizeof(*v));
-    c->n = n;
+    if (at > 0 && c->label[at - 1].saved == l->saved)
+        at--;
+    for (end = at; end < c->n && c->label[end].extra >= l->extra; end++)
+        ;
+    memmove(&c->label[at + 1], &c->label[end],
+            (c->n - end) * sizeof(*c->label));
+    c->label[at] = *l;
+    c->n = at + 1 + (c->n - end);
+    if (c->n <= w->labels)
+        return;
+    at = least_missed(c);
+    c->n--;
+    memmove(&c->label[at], &c->label[at + 1], (c->n - at) * sizeof(*c->label));
 }
 
 static uint64_t max2(uint64_t a, uint64_t b)
@@ -103,7 +115,7 @@ static void keep_layer(struct walker *w, uint32_t at, const struct label *l,
     next.once =
         max2(l->once, max2(c->work_f[at], heddle_pl_add(grads, c->work_b[at])));
     if (next.once <= w->p->budget && next.saved <= w->p->budget)
-        add_label(&w->cell[1][at + 1], next);
+        add_label(w, &w->cell[1][at + 1], &next);
 }
 
 /* Layers at..j come again, for each j. With all their tapes: exact bytes; else
@@ -137,13 +149,13 @@ static void add_segments(struct walker *w, uint32_t at, const struct label *l,
             next.is_plain = 1;
             next.extra = l->extra + f;
             next.once = max2(l->once, need);
-            add_label(&w->cell[0][j + 1], next);
+            add_label(w, &w->cell[0][j + 1], &next);
         } else if (isfinite(t)) {
             next.extra = l->extra + fmax(f, t - (p->b[j + 1] - p->b[at]));
             next.once =
                 max2(l->once, heddle_pl_chain_need(&p->table, at, j, w->limit) *
                                   p->table.unit);
-            add_label(&w->cell[0][j + 1], next);
+            add_label(w, &w->cell[0][j + 1], &next);
         } else {
             break;
         }
@@ -203,19 +215,27 @@ static void offer(const struct heddle_pl *p, uint32_t first, uint32_t last,
     }
 }
 
-static uint32_t limit_of(const struct heddle_pl *p, uint32_t k)
+/* All there are, or some, each by the same part smaller than the one before. */
+static uint32_t limit_of(const struct walker *w, uint32_t k)
 {
-    return (uint32_t)(p->table.slots * pow(SHRINK, k));
+    const uint32_t slots = w->p->table.slots;
+
+    return w->limits == slots
+               ? slots - k
+               : (uint32_t)(slots * pow(LEAST_LIMIT, (double)k / w->limits));
 }
 
-static void walker_size(const struct heddle_pl *p, struct walker *w,
-                        uint32_t *limits)
+/* As much of everything as there is time for. */
+static void walker_size(struct walker *w)
 {
-    const double starts = 0.5 * p->n * p->n;
+    const double n = w->p->n, slots = w->p->table.slots;
+    double each = 2 * LABELS * n * n * n / 6;
 
-    *limits = p->n <= LAYERS_FULL ? LIMITS : LIMITS / 2;
-    w->longest = (uint32_t)fmax(
-        8, fmin(p->n, MOST_SUMS / (starts * *limits * 2 * LABELS)));
+    w->labels = each * 24 < MOST_SUMS ? LABELS : each * 6 < MOST_SUMS ? 12 : 6;
+    each = each * w->labels / LABELS;
+    w->limits = (uint32_t)fmin(slots, fmax(8, MOST_SUMS / each));
+    w->longest =
+        (uint32_t)fmax(8, fmin(n, MOST_SUMS / (w->limits * n * n * w->labels)));
 }
 
 static heddle_status walker_init(const struct heddle_pl *p, struct walker *w)
@@ -272,8 +292,7 @@ static void tidy(struct heddle_pl_ways *ways)
 
 static heddle_status make_own(struct heddle_pl *p)
 {
-    struct walker w;
-    uint32_t limits = 0;
+    struct walker w = {.limits = 0};
 
     HEDDLE_TRY(walker_init(p, &w));
     for (uint32_t i = 0; i < p->n; i++)
@@ -288,12 +307,12 @@ static heddle_status make_own(struct heddle_pl *p)
         }
     if (!p->o.keeps) {
         HEDDLE_TRY(heddle_pl_chain_make(p, &p->table));
-        walker_size(p, &w, &limits);
+        walker_size(&w);
     }
     for (uint32_t i = 0; i < p->n; i++)
-        for (uint32_t k = 0; k < limits; k++) {
-            w.limit = limit_of(p, k);
-            if (w.limit == 0 || (k > 0 && w.limit == limit_of(p, k - 1)))
+        for (uint32_t k = 0; k < w.limits; k++) {
+            w.limit = limit_of(&w, k);
+            if (w.limit == 0 || (k > 0 && w.limit == limit_of(&w, k - 1)))
                 continue;
             walk(&w, i, p->n - 1);
             for (uint32_t j = i; j < p->n; j++)
@@ -341,8 +360,8 @@ heddle_status heddle_pl_way_steps(const struct heddle_pl *p, uint32_t first,
 {
     const struct heddle_pl_ways *ways = heddle_pl_ways_of(p, first, last);
     const struct heddle_pipeline_way *want = &ways->way[way];
-    struct walker w;
-    uint32_t kind = 0, k = 0, limits;
+    struct walker w = {.limits = 0};
+    uint32_t kind = 0, k = 0;
 
     if (ways->id[way] == 0) {
         for (uint32_t i = last + 1; i > first; i--) {
@@ -352,8 +371,8 @@ heddle_status heddle_pl_way_steps(const struct heddle_pl *p, uint32_t first,
         return HEDDLE_OK;
     }
     HEDDLE_TRY(walker_init(p, &w));
-    walker_size(p, &w, &limits);
-    w.limit = limit_of(p, ways->id[way] - 1);
+    walker_size(&w);
+    w.limit = limit_of(&w, ways->id[way] - 1);
     walk(&w, first, last);
     for (kind = 0; kind < 2; kind++) {
         const struct cell *c = &w.cell[kind][last + 1];
