@@ -20,14 +20,7 @@
 #include "plan/offload.h"
 
 static const double prices[] = {0, 0.25, 2};
-enum {
-    POOL = 16,
-    STARTS = 4,
-    ROUNDS = 6,
-    SHRINKS = 12,
-    SLICES = 100,
-    TRIES = 3
-};
+enum { POOL = 16, STARTS = 4, ROUNDS = 6, HALVES = 5, SLICES = 100, TRIES = 2 };
 
 /* Of a load, of all times: just enough that it is not done for nothing. */
 #define LOAD_PRICE 1e-18
@@ -539,9 +532,7 @@ static bool has_given_order(const struct heddle_plan_step *step, uint32_t n)
     return true;
 }
 
-/* *over: what addresses need beyond the budget. */
-static heddle_status finish(struct joint *j, uint64_t *over,
-                            struct heddle_plan **out)
+static heddle_status finish(struct joint *j, struct heddle_plan **out)
 {
     struct heddle_plan_job job = *j->job;
     char note[160];
@@ -559,95 +550,112 @@ static heddle_status finish(struct joint *j, uint64_t *over,
     heddle_text_double(&t, j->bound_alone);
     job.deadline_ns =
         heddle_clock_ns() + (uint64_t)(job.opts.time_limit_s / SLICES * 1e9);
-    return heddle_plan_finish(&job, &j->good, &claim, over, out);
+    return heddle_plan_finish(&job, &j->good, &claim, NULL, out);
 }
 
-/* The pool again for a smaller target. */
-static heddle_status shrink(struct joint *j)
+/* The pool is these, for another target. */
+static heddle_status retime(struct joint *j, const struct entry *all,
+                            uint32_t n, uint64_t target)
 {
-    struct entry old[POOL];
-    const uint32_t n = j->npool;
+    struct entry now[POOL];
 
-    memcpy(old, j->pool, sizeof(old));
+    memcpy(now, all, sizeof(now));
     memset(j->pool, 0, sizeof(j->pool));
     j->npool = 0;
+    j->target = target;
     for (uint32_t i = 0; i < n; i++) {
-        HEDDLE_TRY(time_it(j, &old[i]));
-        HEDDLE_TRY(pool_add(j, &old[i]));
+        HEDDLE_TRY(time_it(j, &now[i]));
+        HEDDLE_TRY(pool_add(j, &now[i]));
+    }
+    return HEDDLE_OK;
+}
+
+/* Addresses for the first of the pool that has some, if it is shorter than *out.
+ * *fits: there was none before it. */
+static heddle_status try_addresses(struct joint *j, uint32_t tries, bool *fits,
+                                   struct heddle_plan **out)
+{
+    *fits = true;
+    for (uint32_t k = 0; k < j->npool && k < tries; k++) {
+        struct heddle_plan *p = NULL;
+        heddle_status st;
+
+        if (*out != NULL && j->pool[k].end >= (*out)->makespan)
+            break;
+        HEDDLE_TRY(time_it(j, &j->pool[k]));
+        st = finish(j, &p);
+        if (st != HEDDLE_OK && st != HEDDLE_ENOENT)
+            return st;
+        keep_shorter(out, p);
+        *fits &= st == HEDDLE_OK;
+        if (st == HEDDLE_OK)
+            break;
     }
     return HEDDLE_OK;
 }
 
 /*
- * Addresses for the first of the pool; where they do not fit, all of it again with
- * less memory, as long as what is left is shorter than *out. `rounds` of that.
+ * Addresses need more than the values do. The pool is fitted to less memory until
+ * they fit, by bisection; j->target becomes the largest that was good.
  */
-static heddle_status settle(struct joint *j, int rounds, bool has_other,
+static heddle_status settle(struct joint *j, double stop, bool has_other,
                             struct heddle_plan **out)
 {
-    const uint64_t budget = j->job->m->budget;
+    uint64_t hi = j->target, lo = hi - hi / 8;
+    struct entry all[POOL];
+    const uint32_t n = j->npool;
+    bool fits;
 
-    for (int i = 0; i < rounds && j->target > 0; i++) {
-        uint64_t least = UINT64_MAX; /* that was missing */
-        uint64_t step;
+    set_stop(j, stop);
+    memcpy(all, j->pool, sizeof(all));
+    HEDDLE_TRY(try_addresses(j, TRIES, &fits, out));
+    for (int i = 0; i < HALVES && !fits && hi - lo > 1; i++) {
+        const uint64_t mid = lo + (hi - lo) / 2;
+        bool is_good;
 
-        for (uint32_t k = 0; k < j->npool && k < TRIES; k++) {
-            struct heddle_plan *p = NULL;
-            uint64_t need = 0;
-            heddle_status st;
-
-            if (*out != NULL && j->pool[k].end >= (*out)->makespan)
-                break;
-            HEDDLE_TRY(time_it(j, &j->pool[k]));
-            st = finish(j, &need, &p);
-            if (st != HEDDLE_OK && st != HEDDLE_ENOENT)
-                return st;
-            if (st == HEDDLE_ENOENT && need - budget < least)
-                least = need - budget;
-            keep_shorter(out, p);
-            if (st == HEDDLE_OK)
-                break;
-        }
-        if (least == UINT64_MAX || ((*out != NULL || has_other) && is_late(j)))
+        if ((*out != NULL || has_other) && is_late(j))
             break;
-        /* Half of that, or some hundredths: more each time. */
-        step = budget / 100 * ((uint64_t)i + 1);
-        least = least / 2 > step ? least / 2 : step;
-        least = least > 0 ? least : 1;
-        j->target -= least < j->target ? least : j->target;
-        HEDDLE_TRY(shrink(j));
+        HEDDLE_TRY(retime(j, all, n, mid));
+        HEDDLE_TRY(try_addresses(j, TRIES / 2, &is_good, out));
+        *(is_good ? &lo : &hi) = mid;
     }
-    return HEDDLE_OK;
+    return fits ? HEDDLE_OK : retime(j, all, n, lo);
 }
 
-/* What the search found is given addresses before it is improved: only then is
- * it known how much memory there is. */
-static heddle_status solve_joint(struct joint *j,
-                                 const struct heddle_plan *other,
-                                 struct heddle_plan **out)
+static heddle_status climb_all(struct joint *j, double stop)
 {
-    const bool has_other = other != NULL;
     struct entry start[STARTS];
     uint32_t n = 0;
 
-    j->target = j->job->m->budget;
-    HEDDLE_TRY(try_given_order(j));
-    if (has_other)
-        HEDDLE_TRY(try_plan(j, other));
-    set_stop(j, 0.3);
-    HEDDLE_TRY(try_budgets(j));
-    set_stop(j, 0.6);
-    HEDDLE_TRY(try_loads(j));
-    set_stop(j, 0.75);
-    HEDDLE_TRY(settle(j, SHRINKS / 2, has_other, out));
-    set_stop(j, 0.9);
+    set_stop(j, stop);
     memset(start, 0, sizeof(start));
     for (; n < STARTS && n < j->npool; n++)
         HEDDLE_TRY(copy(j, &start[n], &j->pool[n]));
     for (uint32_t i = 0; i < n; i++)
         HEDDLE_TRY(climb(j, &start[i]));
-    set_stop(j, 1);
-    HEDDLE_TRY(settle(j, SHRINKS, has_other, out));
+    return HEDDLE_OK;
+}
+
+static heddle_status solve_joint(struct joint *j,
+                                 const struct heddle_plan *other,
+                                 struct heddle_plan **out)
+{
+    const bool has_other = other != NULL;
+
+    j->target = j->job->m->budget;
+    HEDDLE_TRY(try_given_order(j));
+    if (has_other)
+        HEDDLE_TRY(try_plan(j, other));
+    set_stop(j, 0.25);
+    HEDDLE_TRY(try_budgets(j));
+    set_stop(j, 0.5);
+    HEDDLE_TRY(try_loads(j));
+    HEDDLE_TRY(climb_all(j, 0.65));
+    HEDDLE_TRY(settle(j, 0.8, has_other, out));
+    if (j->target < j->job->m->budget) { /* now that it is known how much */
+        HEDDLE_TRY(climb_all(j, 0.9));
+        HEDDLE_TRY(settle(j, 1, has_other, out));
+    }
     if (*out != NULL || has_other)
         return HEDDLE_OK;
     return heddle_plan_fail(&j->job->opts.base, HEDDLE_ENOENT,
@@ -702,7 +710,7 @@ static heddle_status solve_given_order(struct joint *j,
         st = heddle_plan_move(job->g, job->m, j->raw.step, j->raw.n, &mo, &o,
                               &j->good);
         if (st == HEDDLE_OK)
-            st = finish(j, NULL, &p);
+            st = finish(j, &p);
         if (st == HEDDLE_ENOMEM)
             return no_memory(j);
         if (st == HEDDLE_OK)
