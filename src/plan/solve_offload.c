@@ -31,6 +31,7 @@ struct entry {
     const uint8_t *is_moved; /* values to move first; NULL: none */
     size_t n, cap;
     double end;
+    uint32_t price; /* the best one, of prices[] and when copies begin */
 };
 
 struct joint {
@@ -179,12 +180,14 @@ static heddle_status copy(struct joint *j, struct entry *to,
     to->n = from->n;
     to->end = from->end;
     to->is_moved = from->is_moved;
+    to->price = from->price;
     return HEDDLE_OK;
 }
 
-/* Moves what is left over, at several prices; e->end: the shortest, INFINITY: it
- * cannot be done. Its steps are in j->good. */
-static heddle_status time_it(struct joint *j, struct entry *e)
+/* Moves what is left over, at prices first..last; e->end: the shortest, INFINITY:
+ * it cannot be done. Its steps are in j->good. */
+static heddle_status time_at(struct joint *j, struct entry *e, uint32_t first,
+                             uint32_t last)
 {
     const struct heddle_plan_job *job = j->job;
     struct heddle_plan_opts o = job->opts.base;
@@ -198,7 +201,7 @@ static heddle_status time_it(struct joint *j, struct entry *e)
         return HEDDLE_OK;
     if (st != HEDDLE_OK)
         return no_memory(j);
-    for (size_t i = 0; i < 2 * sizeof(prices) / sizeof(prices[0]); i++) {
+    for (uint32_t i = first; i <= last; i++) {
         const struct heddle_plan_move_opts mo = {.target = j->target,
                                                  .price = prices[i / 2],
                                                  .is_late = i % 2 == 1,
@@ -221,11 +224,27 @@ static heddle_status time_it(struct joint *j, struct entry *e)
             const struct heddle_plan_draft d = j->good;
 
             e->end = cost.makespan;
+            e->price = i;
             j->good = j->moved;
             j->moved = d;
         }
     }
     return HEDDLE_OK;
+}
+
+static heddle_status time_it(struct joint *j, struct entry *e)
+{
+    return time_at(j, e, 0, 2 * sizeof(prices) / sizeof(prices[0]) - 1);
+}
+
+/* j->trial, a neighbour of j->now: at its price. */
+static heddle_status time_trial(struct joint *j, bool *is_better)
+{
+    j->trial.is_moved = j->now.is_moved;
+    j->trial.price = j->now.price;
+    HEDDLE_TRY(time_at(j, &j->trial, j->now.price, j->now.price));
+    *is_better = j->trial.end < j->now.end;
+    return *is_better ? copy(j, &j->now, &j->trial) : HEDDLE_OK;
 }
 
 /* The pool keeps the shortest, each once. */
@@ -406,10 +425,7 @@ static heddle_status try_without(struct joint *j, size_t from, size_t to,
     memcpy(j->trial.seq + from, j->now.seq + to + 1,
            (n - from) * sizeof(*j->trial.seq));
     j->trial.n = n;
-    j->trial.is_moved = j->now.is_moved;
-    HEDDLE_TRY(time_it(j, &j->trial));
-    *is_better = j->trial.end < j->now.end;
-    return *is_better ? copy(j, &j->now, &j->trial) : HEDDLE_OK;
+    return time_trial(j, is_better);
 }
 
 static heddle_status try_with(struct joint *j, size_t at, uint32_t op,
@@ -421,10 +437,7 @@ static heddle_status try_with(struct joint *j, size_t at, uint32_t op,
            (j->now.n - at) * sizeof(*j->trial.seq));
     j->trial.seq[at] = op;
     j->trial.n = j->now.n + 1;
-    j->trial.is_moved = j->now.is_moved;
-    HEDDLE_TRY(time_it(j, &j->trial));
-    *is_better = j->trial.end < j->now.end;
-    return *is_better ? copy(j, &j->now, &j->trial) : HEDDLE_OK;
+    return time_trial(j, is_better);
 }
 
 static bool is_repeat(const struct entry *e, size_t at)
@@ -502,6 +515,16 @@ static heddle_status put_in(struct joint *j, bool *has_changed)
     return HEDDLE_OK;
 }
 
+/* Of its computations. */
+static double time_of(const struct joint *j, const struct entry *e)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < e->n; i++)
+        sum += j->job->g->ops[e->seq[i]].time;
+    return sum;
+}
+
 static heddle_status climb(struct joint *j, const struct entry *from)
 {
     bool has_changed = true;
@@ -510,8 +533,10 @@ static heddle_status climb(struct joint *j, const struct entry *from)
     for (int i = 0; i < ROUNDS && has_changed; i++) {
         has_changed = false;
         HEDDLE_TRY(take_out(j, &has_changed));
-        HEDDLE_TRY(put_in(j, &has_changed));
+        if (j->now.end > time_of(j, &j->now)) /* something waits */
+            HEDDLE_TRY(put_in(j, &has_changed));
     }
+    HEDDLE_TRY(time_it(j, &j->now));
     return pool_add(j, &j->now);
 }
 
