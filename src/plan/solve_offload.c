@@ -20,7 +20,15 @@
 #include "plan/offload.h"
 
 static const double prices[] = {0, 0.25, 2};
-enum { POOL = 16, STARTS = 4, ROUNDS = 6, HALVES = 5, SLICES = 100, TRIES = 2 };
+enum {
+    NPRICES = 3,
+    POOL = 16,
+    STARTS = 6,
+    ROUNDS = 6,
+    HALVES = 5,
+    SLICES = 100,
+    TRIES = 2
+};
 
 /* Of a load, of all times: just enough that it is not done for nothing. */
 #define LOAD_PRICE 1e-18
@@ -51,7 +59,7 @@ struct joint {
 static void set_stop(struct joint *j, double part)
 {
     j->stop_s = j->begin_s + part * fmax(j->job->opts.time_limit_s - j->begin_s,
-                                         0.4 * j->job->opts.time_limit_s);
+                                         0.5 * j->job->opts.time_limit_s);
 }
 
 static bool is_late(const struct joint *j)
@@ -140,7 +148,7 @@ static heddle_status solve_alone(const struct heddle_plan_job *job,
     const struct heddle_plan_solver_ops *tried[] = {
         heddle_plan_find_solver("greedy"), other_solver(job),
         heddle_plan_find_solver("improve")};
-    static const double share[] = {0.05, 0.15, 0.25};
+    static const double share[] = {0.1, 0.25, 0.4};
     struct heddle_plan *best = NULL;
 
     for (int i = 0; i < 3; i++) {
@@ -150,7 +158,7 @@ static heddle_status solve_alone(const struct heddle_plan_job *job,
         if (i == 2 && tried[2] == tried[1])
             continue;
         st = solve_other(job, tried[i], job->m->budget,
-                         i == 1 && tried[2] == tried[1] ? 0.4 : share[i], &p);
+                         i == 1 && tried[2] == tried[1] ? 0.6 : share[i], &p);
         if (st != HEDDLE_OK && st != HEDDLE_ENOENT) {
             heddle_plan_destroy(best);
             return st;
@@ -234,7 +242,7 @@ static heddle_status time_at(struct joint *j, struct entry *e, uint32_t first,
 
 static heddle_status time_it(struct joint *j, struct entry *e)
 {
-    return time_at(j, e, 0, 2 * sizeof(prices) / sizeof(prices[0]) - 1);
+    return time_at(j, e, 0, 2 * NPRICES - 1);
 }
 
 /* j->trial, a neighbour of j->now: at its price. */
@@ -525,12 +533,16 @@ static double time_of(const struct joint *j, const struct entry *e)
     return sum;
 }
 
-static heddle_status climb(struct joint *j, const struct entry *from)
+/* From one of the pool, at one price. */
+static heddle_status climb(struct joint *j, const struct entry *from,
+                           uint32_t price)
 {
     bool has_changed = true;
 
     HEDDLE_TRY(copy(j, &j->now, from));
-    for (int i = 0; i < ROUNDS && has_changed; i++) {
+    HEDDLE_TRY(time_at(j, &j->now, price, price));
+    j->now.price = price;
+    for (int i = 0; i < ROUNDS && has_changed && !is_late(j); i++) {
         has_changed = false;
         HEDDLE_TRY(take_out(j, &has_changed));
         if (j->now.end > time_of(j, &j->now)) /* something waits */
@@ -656,8 +668,12 @@ static heddle_status climb_all(struct joint *j, double stop)
     memset(start, 0, sizeof(start));
     for (; n < STARTS && n < j->npool; n++)
         HEDDLE_TRY(copy(j, &start[n], &j->pool[n]));
-    for (uint32_t i = 0; i < n; i++)
-        HEDDLE_TRY(climb(j, &start[i]));
+    /* Each at its price; then, as long as there is time, at the others. */
+    for (uint32_t i = 0; i < n * NPRICES && (i < 2 || !is_late(j)); i++) {
+        const struct entry *e = &start[i % n];
+
+        HEDDLE_TRY(climb(j, e, (e->price + i / n * 2) % (2 * NPRICES)));
+    }
     return HEDDLE_OK;
 }
 
