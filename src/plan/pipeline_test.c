@@ -368,6 +368,63 @@ TEST(forged_pipelines_are_found_out)
     heddle_pipeline_destroy(p);
 }
 
+/* Steps of a backward that are not done, done too early, or something else. */
+TEST(forged_steps_are_found_out)
+{
+    struct heddle_pipeline_step step[256];
+    struct heddle_pipeline_stage st[MAX_P];
+    struct heddle_pipeline *p, q;
+    uint8_t layers[MAX_L];
+    struct sample s;
+    uint32_t again = 0;
+
+    sample_equal(&s, 8, 1, 1, 1, 8);
+    s.m.ndevices = 2;
+    for (uint32_t i = 1; i <= 8; i++)
+        s.t[i] = 10 + (s.x[i] = 1);
+    s.m.budget = 60;
+    s.o.keeps = 0;
+    CHECK_EQ(solve(&s, HEDDLE_PIPELINE_1F1B, &p), HEDDLE_OK);
+    check(&s, p);
+    CHECK(p->nsteps > 8 && p->nsteps <= 256);
+    q = *p;
+    q.steps = step;
+    for (uint32_t i = 0; i < p->nsteps; i++) {
+        memcpy(step, p->steps, p->nsteps * sizeof(*step));
+        again += step[i].kind != HEDDLE_PIPELINE_UNDO;
+        if (step[i].kind == HEDDLE_PIPELINE_KEEP ||
+            step[i].kind == HEDDLE_PIPELINE_UNDO) {
+            step[i].kind = HEDDLE_PIPELINE_PASS;
+            expect_bad(&s, &q, "layers");
+        }
+        step[i] = p->steps[i];
+        step[i].layer = 8;
+        expect_bad(&s, &q, "cannot be done");
+    }
+    CHECK(again > 0);
+    memcpy(step, p->steps, p->nsteps * sizeof(*step));
+    q.nsteps--;
+    expect_bad(&s, &q, "missing");
+    q.nsteps++;
+    memcpy(st, p->stages, p->nstages * sizeof(*st));
+    q.stages = st;
+    st[0].nsteps--;
+    expect_bad(&s, &q, "missing");
+    st[0].nsteps++;
+    st[0].once = 1;
+    expect_bad(&s, &q, "save");
+    st[0] = p->stages[0];
+    memcpy(layers, p->layers, 8);
+    q.layers = layers;
+    for (uint32_t i = 0; i < 8; i++) {
+        layers[i] = layers[i] == HEDDLE_PIPELINE_KEPT ? HEDDLE_PIPELINE_FIRST
+                                                      : HEDDLE_PIPELINE_KEPT;
+        CHECK(heddle_pipeline_check(&s.model, &s.m, &q, NULL) != HEDDLE_OK);
+        layers[i] = p->layers[i];
+    }
+    heddle_pipeline_destroy(p);
+}
+
 /* ---- bad input, memory -------------------------------------------------------- */
 
 TEST(bad_input_gets_a_sentence)
@@ -438,5 +495,5 @@ TEST_MAIN(every_policy_passes_the_checker, more_memory_is_never_slower,
           zero_bubble_has_the_known_bubbles,
           recomputation_makes_a_small_memory_do,
           a_stage_recomputes_no_more_than_it_must,
-          forged_pipelines_are_found_out, bad_input_gets_a_sentence,
-          each_allocation_may_fail)
+          forged_pipelines_are_found_out, forged_steps_are_found_out,
+          bad_input_gets_a_sentence, each_allocation_may_fail)
