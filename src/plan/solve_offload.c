@@ -25,9 +25,9 @@ enum {
     POOL = 16,
     STARTS = 6,
     ROUNDS = 6,
-    HALVES = 5,
+    NPARTS = 4,
     SLICES = 100,
-    TRIES = 2
+    TRIES = 4
 };
 
 /* Of a load, of all times: just enough that it is not done for nothing. */
@@ -59,7 +59,7 @@ struct joint {
 static void set_stop(struct joint *j, double part)
 {
     j->stop_s = j->begin_s + part * fmax(j->job->opts.time_limit_s - j->begin_s,
-                                         0.5 * j->job->opts.time_limit_s);
+                                         0.55 * j->job->opts.time_limit_s);
 }
 
 static bool is_late(const struct joint *j)
@@ -148,7 +148,7 @@ static heddle_status solve_alone(const struct heddle_plan_job *job,
     const struct heddle_plan_solver_ops *tried[] = {
         heddle_plan_find_solver("greedy"), other_solver(job),
         heddle_plan_find_solver("improve")};
-    static const double share[] = {0.1, 0.25, 0.4};
+    static const double share[] = {0.06, 0.2, 0.32};
     struct heddle_plan *best = NULL;
 
     for (int i = 0; i < 3; i++) {
@@ -633,12 +633,14 @@ static heddle_status try_addresses(struct joint *j, uint32_t tries, bool *fits,
 
 /*
  * Addresses need more than the values do. The pool is fitted to less memory until
- * they fit, by bisection; j->target becomes the largest that was good.
+ * they fit, and then to a little more again; j->target becomes what was good.
  */
 static heddle_status settle(struct joint *j, double stop, bool has_other,
                             struct heddle_plan **out)
 {
-    uint64_t hi = j->target, lo = hi - hi / 8;
+    static const double parts[NPARTS] = {0.985, 0.96, 0.92, 0.87};
+    const double from = (double)j->target;
+    uint64_t hi = j->target, lo = 0;
     struct entry all[POOL];
     const uint32_t n = j->npool;
     bool fits;
@@ -646,17 +648,22 @@ static heddle_status settle(struct joint *j, double stop, bool has_other,
     set_stop(j, stop);
     memcpy(all, j->pool, sizeof(all));
     HEDDLE_TRY(try_addresses(j, TRIES, &fits, out));
-    for (int i = 0; i < HALVES && !fits && hi - lo > 1; i++) {
-        const uint64_t mid = lo + (hi - lo) / 2;
-        bool is_good;
+    if (fits)
+        return HEDDLE_OK;
+    for (int i = 0; i < NPARTS + 1; i++) {
+        const bool is_back = lo > 0;
+        const uint64_t mid =
+            is_back ? lo + (hi - lo) / 2 : (uint64_t)(parts[i] * from);
 
         if ((*out != NULL || has_other) && is_late(j))
             break;
         HEDDLE_TRY(retime(j, all, n, mid));
-        HEDDLE_TRY(try_addresses(j, TRIES / 2, &is_good, out));
-        *(is_good ? &lo : &hi) = mid;
+        HEDDLE_TRY(try_addresses(j, TRIES / 2, &fits, out));
+        *(fits ? &lo : &hi) = mid;
+        if (is_back || (i + 1 == NPARTS && lo == 0))
+            break;
     }
-    return fits ? HEDDLE_OK : retime(j, all, n, lo);
+    return retime(j, all, n, lo > 0 ? lo : hi);
 }
 
 static heddle_status climb_all(struct joint *j, double stop)
@@ -687,14 +694,14 @@ static heddle_status solve_joint(struct joint *j,
     HEDDLE_TRY(try_given_order(j));
     if (has_other)
         HEDDLE_TRY(try_plan(j, other));
-    set_stop(j, 0.25);
+    set_stop(j, 0.2);
     HEDDLE_TRY(try_budgets(j));
-    set_stop(j, 0.5);
+    set_stop(j, 0.4);
     HEDDLE_TRY(try_loads(j));
-    HEDDLE_TRY(climb_all(j, 0.65));
-    HEDDLE_TRY(settle(j, 0.8, has_other, out));
+    HEDDLE_TRY(climb_all(j, 0.5));
+    HEDDLE_TRY(settle(j, 0.75, has_other, out));
     if (j->target < j->job->m->budget) { /* now that it is known how much */
-        HEDDLE_TRY(climb_all(j, 0.9));
+        HEDDLE_TRY(climb_all(j, 0.85));
         HEDDLE_TRY(settle(j, 1, has_other, out));
     }
     if (*out != NULL || has_other)
