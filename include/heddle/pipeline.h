@@ -51,7 +51,7 @@ struct heddle_pipeline_way {
     double extra;   /* time for recomputation, added to its backward */
     uint64_t saved; /* bytes from the start of a micro-batch's forward to the
                        end of its backward */
-    uint64_t once;  /* more bytes while its forward or backward runs */
+    uint64_t once;  /* more bytes while its forward or backward runs, at most */
 };
 #define HEDDLE_PIPELINE_WAYS 12 /* at most, of one stage */
 
@@ -63,7 +63,7 @@ struct heddle_pipeline_opts {
     uint32_t keeps;  /* 1: nothing is recomputed */
     /* Ways to run layers first..last, at most HEDDLE_PIPELINE_WAYS; returns how
      * many. The same for the same layers, each time. NULL: tapes are kept, or
-     * recomputed in segments. */
+     * recomputed as the table of chains says. */
     uint32_t (*ways)(void *user, uint32_t first, uint32_t last,
                      struct heddle_pipeline_way *out);
     void *user;
@@ -80,6 +80,22 @@ struct heddle_pipeline_stage {
     double send;   /* its output to the next stage, and the gradient back */
     uint64_t saved, once;
     uint64_t fixed; /* weights, and two buffers for each neighbour */
+    uint32_t first_step, nsteps; /* of its backward, in heddle_pipeline.steps */
+};
+
+/* What a backward does, in its order. Layer i has input x[i] and makes x[i + 1],
+ * or its tape, which contains that. */
+enum heddle_pipeline_step_kind {
+    HEDDLE_PIPELINE_KEEP = 0, /* its forward again; its tape stays */
+    HEDDLE_PIPELINE_SAVE,     /* its forward again; its input stays */
+    HEDDLE_PIPELINE_PASS,     /* its forward again; its input goes */
+    HEDDLE_PIPELINE_UNDO      /* its backward: takes the tape, and the input
+                                 unless that is saved */
+};
+
+struct heddle_pipeline_step {
+    uint32_t layer;
+    uint32_t kind; /* enum heddle_pipeline_step_kind */
 };
 
 enum heddle_pipeline_op_kind {
@@ -113,14 +129,16 @@ struct heddle_pipeline {
     const struct heddle_pipeline_op *ops; /* by start */
     const uint64_t *memory;               /* [ndevices], at most */
     const uint8_t *layers; /* [n] enum heddle_pipeline_layer; NULL: opts.ways */
+    const struct heddle_pipeline_step *steps; /* of backwards; NULL: the same */
+    uint32_t nsteps;
 };
 
-/* What becomes of a layer's tape between forward and backward. */
+/* What becomes of a layer's tape between forward and backward. The input of a
+ * layer is saved behind one that is not KEPT, but for AGAIN. */
 enum heddle_pipeline_layer {
     HEDDLE_PIPELINE_KEPT = 0,
     HEDDLE_PIPELINE_AGAIN = 1, /* recomputed, with the layer before it */
-    HEDDLE_PIPELINE_FIRST = 2  /* recomputed; a segment begins here: its input
-                                  is saved */
+    HEDDLE_PIPELINE_FIRST = 2  /* recomputed; a segment begins here */
 };
 
 /*

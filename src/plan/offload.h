@@ -9,6 +9,7 @@ struct heddle_plan_move_opts {
     uint64_t target; /* bytes that the steps must fit */
     double price;    /* of a byte on the link, in times that it takes there */
     bool is_late;    /* copies begin when the room is needed, not before */
+    const uint8_t *is_moved; /* [nvalues] those to move first; NULL: none */
 };
 
 /*
@@ -23,9 +24,39 @@ HEDDLE_MUST_USE heddle_status heddle_plan_move(
     const struct heddle_plan_move_opts *mo, const struct heddle_plan_opts *o,
     struct heddle_plan_draft *out);
 
+/* A graph in which values come back over the link by cheap operations. */
+struct heddle_plan_loads {
+    struct heddle_plan_graph *g;
+    uint32_t *op;    /* of an op of it: that of the old graph; NONE: it loads */
+    uint32_t *value; /* what it loads, of the old graph */
+};
+/* Those of is_moved[nvalues] are loaded at `price` for each byte. The arrays are
+ * in `mem`, the graph is the caller's. */
+HEDDLE_MUST_USE heddle_status heddle_plan_loads_make(
+    const struct heddle_plan_graph *g, const uint8_t *is_moved, double price,
+    const struct heddle_plan_opts *o, struct heddle_scratch *mem,
+    struct heddle_plan_loads *out);
+/* The values that are worth most per byte, as many as can be copied out by `end`
+ * in the given order. */
+HEDDLE_MUST_USE heddle_status
+heddle_plan_loads_choose(const struct heddle_plan_job *job, double end,
+                         struct heddle_scratch *mem, uint8_t *is_moved);
+/* When most memory is in use, in the given order with nothing dropped. */
+double heddle_plan_loads_peak_time(const struct heddle_plan_job *job);
+/* A plan of that graph as a sequence of the old one; returns its length. is_moved
+ * becomes what it loads more than once. */
+size_t heddle_plan_loads_read(const struct heddle_plan_loads *l,
+                              const struct heddle_plan *p, uint32_t nvalues,
+                              uint32_t *seq, uint8_t *is_moved);
+
 /* No plan of the given order that computes nothing twice is shorter: what is
  * over the budget at an operation was out before it and comes back behind it. */
 HEDDLE_MUST_USE heddle_status
 heddle_plan_move_bound(const struct heddle_plan_job *job, double *out);
+
+/* No plan of the given order of first computations is shorter, whatever it moves
+ * or computes again. */
+HEDDLE_MUST_USE heddle_status
+heddle_plan_joint_bound(const struct heddle_plan_job *job, double *out);
 
 #endif /* HEDDLE_PLAN_OFFLOAD_H */

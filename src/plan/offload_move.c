@@ -19,6 +19,9 @@
 
 enum { OUT = 0, DROP, IN, FORGET }; /* order of actions before one step */
 
+/* The price of the link for values that should not move. */
+#define OTHERS 8.0
+
 struct action {
     uint32_t pos; /* before this step */
     uint32_t what, value, level;
@@ -216,6 +219,7 @@ static struct victim judge(const struct mover *k, uint32_t v, unsigned l,
                            : (double)bytes / k->store[l]->out_rate;
     const double in = is_read ? (double)bytes / k->store[l]->in_rate : 0;
     const double done = copied_at(k, v, l);
+    const bool is_first = k->mo->is_moved == NULL || k->mo->is_moved[v];
     double wait = fmax(0, done - k->now);
 
     if (is_read) {
@@ -223,11 +227,12 @@ static struct victim judge(const struct mover *k, uint32_t v, unsigned l,
 
         wait += fmax(0, in - fmax(0, use - fmax(k->now, done)));
     }
-    return (struct victim){.value = v,
-                           .level = l,
-                           .next = is_read ? k->reader[k->next[v]] : UINT32_MAX,
-                           .score = (wait + k->mo->price * (in + out)) /
-                                    (double)(bytes < need ? bytes : need)};
+    return (struct victim){
+        .value = v,
+        .level = l,
+        .next = is_read ? k->reader[k->next[v]] : UINT32_MAX,
+        .score = (wait + (is_first ? k->mo->price : OTHERS) * (in + out)) /
+                 (double)(bytes < need ? bytes : need)};
 }
 
 static bool is_better(const struct mover *k, const struct victim *a,

@@ -238,14 +238,6 @@ static double worst_bubble(const struct heddle_pipeline *p)
     return most;
 }
 
-struct found {
-    struct heddle_pl_part *part;
-    struct heddle_pl_times *t;
-    uint32_t policy;
-    double period; /* 0: flush */
-    double end;
-};
-
 static double period_bound(const struct heddle_pl *p)
 {
     double lo = heddle_pl_load(p, 0, p->n - 1) / p->ndevices;
@@ -255,7 +247,7 @@ static double period_bound(const struct heddle_pl *p)
     return lo;
 }
 
-static void fill(const struct heddle_pl *p, const struct found *f,
+static void fill(const struct heddle_pl *p, const struct heddle_pl_found *f,
                  struct heddle_pipeline *r, double *first)
 {
     r->policy = f->policy;
@@ -274,86 +266,83 @@ static void fill(const struct heddle_pl *p, const struct found *f,
     r->period_bound = period_bound(p);
 }
 
-static heddle_status make(const struct heddle_pl *p, const struct found *f,
-                          struct heddle_pipeline **out)
+/* What the layers of all stages do; counted when steps->step is NULL. */
+static heddle_status write_steps(const struct heddle_pl *p,
+                                 const struct heddle_pl_part *part,
+                                 struct heddle_pipeline_stage *s,
+                                 uint8_t *layers, struct heddle_pl_steps *out)
 {
-    struct heddle_scratch mem = heddle_scratch_make(p->o.base.alloc);
-    struct box *b = heddle_scratch_get(&mem, 1, sizeof(*b));
+    out->n = 0;
+    for (uint32_t i = 0; i < part->n && p->o.ways == NULL; i++) {
+        s[i].first_step = (uint32_t)out->n;
+        HEDDLE_TRY(heddle_pl_way_steps(p, s[i].first, s[i].last, part->way[i],
+                                       layers, out));
+        if (out->n > HEDDLE_PL_STEPS)
+            return BAD(p, "a backward has too many steps");
+        s[i].nsteps = (uint32_t)out->n - s[i].first_step;
+    }
+    return HEDDLE_OK;
+}
+
+static heddle_status make_in(const struct heddle_pl *p,
+                             const struct heddle_pl_found *f,
+                             struct heddle_scratch *mem,
+                             struct heddle_pipeline **out)
+{
+    struct box *b = heddle_scratch_get(mem, 1, sizeof(*b));
     struct heddle_pipeline_stage *s =
-        heddle_scratch_get(&mem, f->part->n, sizeof(*s));
+        heddle_scratch_get(mem, f->part->n, sizeof(*s));
     struct heddle_pipeline_op *op =
-        heddle_scratch_get(&mem, f->t->n, sizeof(*op));
-    uint64_t *memory = heddle_scratch_get(&mem, p->ndevices, sizeof(*memory));
-    uint8_t *layers = heddle_scratch_get(&mem, p->n, 1);
+        heddle_scratch_get(mem, f->t->n, sizeof(*op));
+    uint64_t *memory = heddle_scratch_get(mem, p->ndevices, sizeof(*memory));
+    uint8_t *layers = heddle_scratch_get(mem, p->n, 1);
     double *first = heddle_scratch_get(p->mem, p->nmicro, sizeof(*first));
+    struct heddle_pl_steps steps = {.step = NULL};
 
     if (b == NULL || s == NULL || op == NULL || memory == NULL ||
-        layers == NULL || first == NULL) {
-        heddle_scratch_drop(&mem);
-        return heddle_plan_fail(&p->o.base, HEDDLE_ENOMEM,
-                                "no memory for the pipeline");
-    }
+        layers == NULL || first == NULL)
+        return HEDDLE_ENOMEM;
     memcpy(s, f->part->stage, f->part->n * sizeof(*s));
     memcpy(op, f->t->op, f->t->n * sizeof(*op));
     memcpy(memory, f->t->memory, p->ndevices * sizeof(*memory));
     sort_ops(op, f->t->n);
-    for (uint32_t i = 0; i < f->part->n && p->o.ways == NULL; i++)
-        heddle_pl_way_layers(
-            p, s[i].first, s[i].last,
-            heddle_pl_ways_of(p, s[i].first, s[i].last)->id[f->part->way[i]],
-            layers);
-    b->p =
-        (struct heddle_pipeline){.size = sizeof(b->p),
-                                 .stages = s,
-                                 .ops = op,
-                                 .memory = memory,
-                                 .layers = p->o.ways == NULL ? layers : NULL};
+    HEDDLE_TRY(write_steps(p, f->part, s, layers, &steps));
+    steps.step = heddle_scratch_get(mem, steps.n + 1, sizeof(*steps.step));
+    if (steps.step == NULL)
+        return HEDDLE_ENOMEM;
+    HEDDLE_TRY(write_steps(p, f->part, s, layers, &steps));
+    b->p = (struct heddle_pipeline){
+        .size = sizeof(b->p), .stages = s, .ops = op, .memory = memory};
+    if (p->o.ways == NULL) {
+        b->p.layers = layers;
+        b->p.steps = steps.step;
+        b->p.nsteps = (uint32_t)steps.n;
+    }
     fill(p, f, &b->p, first);
-    b->mem = mem;
+    b->mem = *mem;
     *out = &b->p;
     return HEDDLE_OK;
 }
 
+static heddle_status make(const struct heddle_pl *p,
+                          const struct heddle_pl_found *f,
+                          struct heddle_pipeline **out)
+{
+    struct heddle_scratch mem = heddle_scratch_make(p->o.base.alloc);
+    const heddle_status st = make_in(p, f, &mem, out);
+
+    if (st == HEDDLE_OK)
+        return st;
+    heddle_scratch_drop(&mem);
+    return st == HEDDLE_ENOMEM
+               ? heddle_plan_fail(&p->o.base, st, "no memory for the pipeline")
+               : st;
+}
+
 /* ---- policies -------------------------------------------------------------- */
 
-static uint32_t flight_all(uint32_t q, uint32_t n, uint32_t nmicro)
-{
-    (void)q;
-    (void)n;
-    return nmicro;
-}
-
-static uint32_t flight_1f1b(uint32_t q, uint32_t n, uint32_t nmicro)
-{
-    (void)n;
-    return q + 1 < nmicro ? q + 1 : nmicro;
-}
-
-/* q behind it and n - 1 - q of lag. */
-static uint32_t flight_zb1(uint32_t q, uint32_t n, uint32_t nmicro)
-{
-    (void)q;
-    return n < nmicro ? n : nmicro;
-}
-
-static uint32_t flight_zb2(uint32_t q, uint32_t n, uint32_t nmicro)
-{
-    (void)q;
-    return 2 * n - 1 < nmicro ? 2 * n - 1 : nmicro;
-}
-
-static const struct {
-    uint32_t policy;
-    enum heddle_pl_order order;
-    uint32_t (*in_flight)(uint32_t, uint32_t, uint32_t);
-} flushes[] = {
-    {HEDDLE_PIPELINE_GPIPE, HEDDLE_PL_ALL_FORWARD, flight_all},
-    {HEDDLE_PIPELINE_1F1B, HEDDLE_PL_1F1B, flight_1f1b},
-    {HEDDLE_PIPELINE_ZB, HEDDLE_PL_ZB1, flight_zb1},
-    {HEDDLE_PIPELINE_ZB, HEDDLE_PL_ZB2, flight_zb2},
-};
-
-static heddle_status found_init(const struct heddle_pl *p, struct found *f)
+heddle_status heddle_pl_found_init(const struct heddle_pl *p,
+                                   struct heddle_pl_found *f)
 {
     f->part = heddle_scratch_get(p->mem, 1, sizeof(*f->part));
     f->t = heddle_scratch_get(p->mem, 1, sizeof(*f->t));
@@ -368,121 +357,10 @@ static heddle_status found_init(const struct heddle_pl *p, struct found *f)
                                   "no memory for the schedule");
 }
 
-/* Moves one layer over the boundary behind stage s, to the right when `dir` is 1;
- * both stages take their first way that fits. */
-static bool move_boundary(const struct heddle_pl *p,
-                          const struct heddle_pl_part *from, uint32_t s,
-                          int dir, struct heddle_pl_part *to)
+static heddle_status solve_periodic(const struct heddle_pl *p,
+                                    struct heddle_pl_found *f)
 {
-    const struct heddle_pipeline_stage *a = &from->stage[s];
-    const struct heddle_pipeline_stage *b = &from->stage[s + 1];
-    const uint32_t last = dir > 0 ? a->last + 1 : a->last - 1;
-
-    if (dir > 0 ? b->first == b->last : a->first == a->last)
-        return false;
-    to->n = 0;
-    for (uint32_t i = 0; i < from->n; i++) {
-        const uint32_t lo = i == s + 1 ? last + 1 : from->stage[i].first;
-        const uint32_t hi = i == s ? last : from->stage[i].last;
-        const struct heddle_pl_ways *ways = heddle_pl_ways_of(p, lo, hi);
-        uint32_t way = from->way[i], best = UINT32_MAX;
-
-        for (way = 0; way < ways->n && (i == s || i == s + 1); way++)
-            if (heddle_pl_memory(p, lo, hi, &ways->way[way],
-                                 from->stage[i].in_flight) <= p->budget &&
-                (best == UINT32_MAX ||
-                 ways->way[way].extra < ways->way[best].extra))
-                best = way;
-        if (i != s && i != s + 1)
-            best = from->way[i];
-        if (best == UINT32_MAX)
-            return false;
-        heddle_pl_stage(p, lo, hi, best, i, to);
-    }
-    return true;
-}
-
-/* Shifts boundaries as long as the schedule gets shorter. */
-static heddle_status improve(const struct heddle_pl *p,
-                             enum heddle_pl_order order, struct found *best)
-{
-    struct found now = {.policy = best->policy};
-    bool again = true;
-
-    HEDDLE_TRY(found_init(p, &now));
-    for (int round = 0; again && round < 8; round++) {
-        again = false;
-        for (uint32_t k = 0; k + 1 < best->part->n; k++)
-            for (int dir = -1; dir <= 1; dir += 2) {
-                const struct found old = *best;
-
-                if (!move_boundary(p, best->part, k, dir, now.part))
-                    continue;
-                HEDDLE_TRY(
-                    heddle_pl_time_flush(p, now.part, order, now.t, &now.end));
-                if (!now.t->fits || !(now.end < best->end))
-                    continue;
-                *best = now;
-                now = old;
-                again = true;
-            }
-    }
-    return HEDDLE_OK;
-}
-
-/* From its first start to its last end, of the stage that takes longest: what a
- * step takes when the next one begins behind it without a common stop. */
-static double longest_span(const struct found *f)
-{
-    double most = 0;
-
-    for (uint32_t s = 0; s < f->part->n; s++) {
-        double first = INFINITY, last = 0;
-
-        for (uint32_t i = 0; i < f->t->n; i++)
-            if (f->t->op[i].stage == s &&
-                f->t->op[i].kind < HEDDLE_PIPELINE_SEND) {
-                first = fmin(first, f->t->op[i].start);
-                last = fmax(last, f->t->op[i].end);
-            }
-        most = fmax(most, last - first);
-    }
-    return most;
-}
-
-static heddle_status solve_flush(const struct heddle_pl *p, uint32_t policy,
-                                 struct found *f)
-{
-    heddle_status st = HEDDLE_ENOENT;
-
-    f->end = INFINITY;
-    for (size_t i = 0; i < sizeof(flushes) / sizeof(flushes[0]); i++) {
-        struct found now = {.policy = policy};
-        heddle_status one;
-        double cost;
-
-        if (flushes[i].policy != policy)
-            continue;
-        HEDDLE_TRY(found_init(p, &now));
-        one = heddle_pl_flush(p, flushes[i].in_flight, &cost, now.part);
-        if (one == HEDDLE_OK)
-            one = heddle_pl_time_flush(p, now.part, flushes[i].order, now.t,
-                                       &now.end);
-        if (one == HEDDLE_OK && now.t->fits) {
-            HEDDLE_TRY(improve(p, flushes[i].order, &now));
-            if (st != HEDDLE_OK || longest_span(&now) < longest_span(f))
-                *f = now;
-            st = HEDDLE_OK;
-        } else if (one != HEDDLE_OK && one != HEDDLE_ENOENT) {
-            return one;
-        }
-    }
-    return st;
-}
-
-static heddle_status solve_periodic(const struct heddle_pl *p, struct found *f)
-{
-    HEDDLE_TRY(found_init(p, f));
+    HEDDLE_TRY(heddle_pl_found_init(p, f));
     HEDDLE_TRY(heddle_pl_period(p, &f->period, f->part));
     for (int i = 0; i < 40; i++, f->period *= 1 + 1e-10)
         if (heddle_pl_time_periodic(p, f->part, f->period, f->t) && f->t->fits)
@@ -496,14 +374,15 @@ static heddle_status solve_periodic(const struct heddle_pl *p, struct found *f)
     return HEDDLE_OK;
 }
 
-static heddle_status solve_pipedream(struct heddle_pl *p, struct found *f)
+static heddle_status solve_pipedream(struct heddle_pl *p,
+                                     struct heddle_pl_found *f)
 {
     double *sums = heddle_scratch_get(
         p->mem, (size_t)4 * p->ndevices * p->ndevices, sizeof(*sums));
     double largest;
 
     p->is_stashing = true;
-    HEDDLE_TRY(found_init(p, f));
+    HEDDLE_TRY(heddle_pl_found_init(p, f));
     if (sums == NULL)
         return heddle_plan_fail(&p->o.base, HEDDLE_ENOMEM,
                                 "no memory for the partition");
@@ -517,15 +396,16 @@ static heddle_status solve_pipedream(struct heddle_pl *p, struct found *f)
                             "period");
 }
 
-static heddle_status solve_special(const struct heddle_pl *p, struct found *f)
+static heddle_status solve_special(const struct heddle_pl *p,
+                                   struct heddle_pl_found *f)
 {
-    struct found s = {.policy = HEDDLE_PIPELINE_SPECIAL};
+    struct heddle_pl_found s = {.policy = HEDDLE_PIPELINE_SPECIAL};
     heddle_status st = solve_periodic(p, f), one;
 
     f->policy = HEDDLE_PIPELINE_SPECIAL;
     if (st != HEDDLE_OK && st != HEDDLE_ENOENT)
         return st;
-    HEDDLE_TRY(found_init(p, &s));
+    HEDDLE_TRY(heddle_pl_found_init(p, &s));
     one = heddle_pl_special(p, st == HEDDLE_OK ? f->period : INFINITY, s.part,
                             &s.period);
     if (one == HEDDLE_OK && heddle_pl_time_periodic(p, s.part, s.period, s.t) &&
@@ -537,18 +417,18 @@ static heddle_status solve_special(const struct heddle_pl *p, struct found *f)
 }
 
 static heddle_status solve_one(struct heddle_pl *p, uint32_t policy,
-                               struct found *f)
+                               struct heddle_pl_found *f)
 {
     f->policy = policy;
     switch (policy) {
     case HEDDLE_PIPELINE_PERIODIC: return solve_periodic(p, f);
     case HEDDLE_PIPELINE_PIPEDREAM: return solve_pipedream(p, f);
     case HEDDLE_PIPELINE_SPECIAL: return solve_special(p, f);
-    default: return solve_flush(p, policy, f);
+    default: return heddle_pl_solve_flush(p, policy, f);
     }
 }
 
-static heddle_status solve_best(struct heddle_pl *p, struct found *f)
+static heddle_status solve_best(struct heddle_pl *p, struct heddle_pl_found *f)
 {
     static const uint32_t tried[] = {HEDDLE_PIPELINE_1F1B,
                                      HEDDLE_PIPELINE_GPIPE, HEDDLE_PIPELINE_ZB,
@@ -557,7 +437,7 @@ static heddle_status solve_best(struct heddle_pl *p, struct found *f)
 
     f->end = INFINITY;
     for (size_t i = 0; i < sizeof(tried) / sizeof(tried[0]); i++) {
-        struct found now = {.policy = tried[i]};
+        struct heddle_pl_found now = {.policy = tried[i]};
         const heddle_status one = solve_one(p, tried[i], &now);
 
         if (one != HEDDLE_OK && one != HEDDLE_ENOENT)
@@ -578,7 +458,7 @@ heddle_status heddle_pipeline_solve(const struct heddle_pipeline_model *model,
 {
     struct heddle_scratch mem;
     struct heddle_pl p;
-    struct found f = {.policy = 0};
+    struct heddle_pl_found f = {.policy = 0};
     heddle_status st;
 
     memset(&p, 0, sizeof(p));

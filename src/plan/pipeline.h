@@ -8,7 +8,9 @@
  *
  * pipeline.c          options, policies, the object
  * pipeline_ways.c     how a stage can be run
+ * pipeline_chain.c    the table for that
  * pipeline_part.c     contiguous partitions
+ * pipeline_flush.c    those of gpipe, 1f1b and zb
  * pipeline_special.c  partitions with one device of several stages
  * pipeline_time.c     schedules: a start for everything
  */
@@ -23,20 +25,32 @@
 enum {
     HEDDLE_PL_LAYERS = 512,
     HEDDLE_PL_DEVICES = 256,
-    HEDDLE_PL_OPS = 1 << 20
+    HEDDLE_PL_OPS = 1 << 20,
+    HEDDLE_PL_STEPS = 1 << 24 /* of all backwards */
 };
 
 /* Slack of comparisons of times, relative: sums come in different orders. */
 #define HEDDLE_PL_EPS 1e-11
 
+struct heddle_pl_steps;
 struct heddle_pl_ways {
     uint32_t n;
-    uint32_t id[HEDDLE_PIPELINE_WAYS]; /* for heddle_pl_way_layers */
+    uint32_t id[HEDDLE_PIPELINE_WAYS]; /* for heddle_pl_way_steps */
     struct heddle_pipeline_way way[HEDDLE_PIPELINE_WAYS];
+};
+
+/* The table of pipeline_chain.c, in units of memory. */
+struct heddle_pl_chain {
+    uint32_t n, slots;
+    uint64_t unit;
+    uint32_t *x, *t, *work_f, *work_b; /* [n + 1] */
+    const double *f, *b;
+    double *best;
 };
 
 struct heddle_pl {
     const struct heddle_plan_chain *c;
+    struct heddle_pl_chain table;  /* without opts.ways */
     struct heddle_pipeline_opts o; /* complete */
     uint32_t n, ndevices, nmicro, copies;
     bool is_stashing; /* a copy of the weights for each micro-batch, and one */
@@ -104,9 +118,32 @@ void heddle_pl_stage(const struct heddle_pl *p, uint32_t first, uint32_t last,
 /* --- ways ------------------------------------------------------------------ */
 
 HEDDLE_MUST_USE heddle_status heddle_pl_ways_make(struct heddle_pl *p);
-/* What becomes of the layers of a stage, by the id of its way. */
-void heddle_pl_way_layers(const struct heddle_pl *p, uint32_t first,
-                          uint32_t last, uint32_t id, uint8_t *layers);
+/* What becomes of the layers of a stage run in its way number `way`, and the steps
+ * of its backward. */
+HEDDLE_MUST_USE heddle_status heddle_pl_way_steps(const struct heddle_pl *p,
+                                                  uint32_t first, uint32_t last,
+                                                  uint32_t way, uint8_t *layers,
+                                                  struct heddle_pl_steps *out);
+
+/* --- backwards of runs of layers (pipeline_chain.c) -------------------------- */
+
+/* `step` may be NULL: they are only counted. */
+struct heddle_pl_steps {
+    struct heddle_pipeline_step *step;
+    size_t n;
+};
+HEDDLE_MUST_USE heddle_status heddle_pl_chain_make(const struct heddle_pl *p,
+                                                   struct heddle_pl_chain *c);
+/* Forward and backward of i..l within m units, x[i] not among them, the gradient of
+ * x[l + 1] included; INFINITY: too little. */
+double heddle_pl_chain_time(const struct heddle_pl_chain *c, uint32_t i,
+                            uint32_t l, uint32_t m);
+/* The least units in which that takes no longer. */
+uint32_t heddle_pl_chain_need(const struct heddle_pl_chain *c, uint32_t i,
+                              uint32_t l, uint32_t m);
+/* Its steps; the time is finite. */
+void heddle_pl_chain_trace(const struct heddle_pl_chain *c, uint32_t i,
+                           uint32_t l, uint32_t m, struct heddle_pl_steps *out);
 
 /* --- partitions ------------------------------------------------------------ */
 
@@ -182,5 +219,22 @@ HEDDLE_MUST_USE heddle_status heddle_pl_time_flush(const struct heddle_pl *p,
                                                    enum heddle_pl_order order,
                                                    struct heddle_pl_times *t,
                                                    double *end_out);
+
+/* --- policies -------------------------------------------------------------- */
+
+struct heddle_pl_found {
+    struct heddle_pl_part *part;
+    struct heddle_pl_times *t;
+    uint32_t policy;
+    double period; /* 0: flush */
+    double end;
+};
+/* Room for a partition and its schedule, in p->mem. */
+HEDDLE_MUST_USE heddle_status heddle_pl_found_init(const struct heddle_pl *p,
+                                                   struct heddle_pl_found *f);
+/* gpipe, 1f1b and zb. ENOENT: no partition fits. */
+HEDDLE_MUST_USE heddle_status heddle_pl_solve_flush(const struct heddle_pl *p,
+                                                    uint32_t policy,
+                                                    struct heddle_pl_found *f);
 
 #endif /* HEDDLE_PLAN_PIPELINE_H */

@@ -61,47 +61,182 @@ static bool same(double a, double b)
 
 /* ---- stages ---------------------------------------------------------------- */
 
-/* What the layers of a stage say about its recomputation. */
-static heddle_status check_way(const struct check *k,
-                               const struct heddle_pipeline_stage *s)
+/* A stage run on paper for one micro-batch: what is there on top of `saved`. */
+struct paper {
+    const struct heddle_pipeline_stage *s;
+    bool *has_x; /* [layer - first] of input x[layer], on top */
+    bool *has_t; /* the same for the tape of the layer */
+    uint64_t bytes, most;
+    double extra;
+    uint32_t next; /* the layer whose backward comes next, and one */
+};
+
+static uint8_t what(const struct check *k, uint32_t layer)
+{
+    return k->p->layers[layer];
+}
+
+/* x[i] is saved, by itself or in a tape. */
+static bool is_saved(const struct check *k,
+                     const struct heddle_pipeline_stage *s, uint32_t i)
+{
+    if (i == s->first)
+        return true;
+    if (what(k, i - 1) == HEDDLE_PIPELINE_KEPT)
+        return true;
+    return i <= s->last && what(k, i) != HEDDLE_PIPELINE_AGAIN;
+}
+
+/* The gradient of x[i]: at the ends of a stage it is in a buffer. */
+static uint64_t gradient(const struct check *k,
+                         const struct heddle_pipeline_stage *s, uint32_t i)
+{
+    if ((i == s->first && i > 0) || (i == s->last + 1 && i < k->c->n))
+        return 0;
+    return k->c->x[i];
+}
+
+static uint64_t work(const uint64_t *v, uint32_t i)
+{
+    return v != NULL ? v[i] : 0;
+}
+
+static void note(struct paper *q, uint64_t more)
+{
+    q->most = q->bytes + more > q->most ? q->bytes + more : q->most;
+}
+
+/* The first forward: what is passed on and not saved. */
+static void run_forward(const struct check *k, struct paper *q)
 {
     const struct heddle_plan_chain *c = k->c;
-    uint64_t saved = c->x[s->first], once = 0, segment = 0, work = 0;
-    double extra = 0;
+
+    for (uint32_t i = q->s->first; i <= q->s->last; i++) {
+        uint64_t more = work(c->work_f, i);
+
+        if (!is_saved(k, q->s, i))
+            more += c->x[i];
+        if (!is_saved(k, q->s, i + 1) && (i < q->s->last || i + 1 == c->n))
+            more += c->x[i + 1];
+        note(q, more);
+    }
+}
+
+static bool is_there(const struct check *k, const struct paper *q, uint32_t i)
+{
+    const uint32_t at = i - q->s->first;
+
+    return is_saved(k, q->s, i) || q->has_x[at] || (at > 0 && q->has_t[at - 1]);
+}
+
+static bool forward_again(const struct check *k, struct paper *q, uint32_t i,
+                          uint32_t kind)
+{
+    const struct heddle_plan_chain *c = k->c;
+    const uint32_t at = i - q->s->first;
+    bool *has = kind == HEDDLE_PIPELINE_KEEP ? &q->has_t[at] : NULL;
+    const uint64_t made =
+        kind == HEDDLE_PIPELINE_KEEP ? c->t[i + 1] : c->x[i + 1];
+
+    if (!is_there(k, q, i))
+        return false;
+    if (has == NULL && i == q->s->last)
+        return false; /* nobody needs that */
+    if (has == NULL)
+        has = &q->has_x[at + 1];
+    if (*has)
+        return false;
+    note(q, made + work(c->work_f, i));
+    *has = true;
+    q->bytes += made;
+    q->extra += c->forward[i];
+    if (kind == HEDDLE_PIPELINE_PASS) {
+        if (!q->has_x[at])
+            return false;
+        q->has_x[at] = false;
+        q->bytes -= c->x[i];
+    }
+    return true;
+}
+
+static bool undo(const struct check *k, struct paper *q, uint32_t i)
+{
+    const struct heddle_plan_chain *c = k->c;
+    const uint32_t at = i - q->s->first;
+    const bool is_kept = what(k, i) == HEDDLE_PIPELINE_KEPT;
+
+    if (i + 1 != q->next || !is_there(k, q, i) || !(is_kept || q->has_t[at]))
+        return false;
+    q->next = i;
+    note(q, gradient(k, q->s, i) + work(c->work_b, i));
+    if (q->has_t[at])
+        q->bytes -= c->t[i + 1];
+    if (q->has_x[at])
+        q->bytes -= c->x[i];
+    q->has_t[at] = q->has_x[at] = false;
+    q->bytes -= gradient(k, q->s, i + 1);
+    q->bytes += gradient(k, q->s, i);
+    return true;
+}
+
+static uint64_t saved_by(const struct check *k,
+                         const struct heddle_pipeline_stage *s)
+{
+    uint64_t saved = k->c->x[s->first];
 
     for (uint32_t i = s->first; i <= s->last; i++) {
-        const uint8_t what = k->p->layers[i];
-        const bool is_first = i == s->first;
-
-        if (what > HEDDLE_PIPELINE_FIRST ||
-            (what == HEDDLE_PIPELINE_AGAIN &&
-             (is_first || k->p->layers[i - 1] == HEDDLE_PIPELINE_KEPT)))
-            return bad(k, "layer %u continues a segment that there is not", i);
-        if (c->work_f != NULL && c->work_f[i] > work)
-            work = c->work_f[i];
-        if (c->work_b != NULL && c->work_b[i] > work)
-            work = c->work_b[i];
-        if (what == HEDDLE_PIPELINE_KEPT) {
-            saved += c->t[i + 1];
-            continue;
-        }
-        if (what == HEDDLE_PIPELINE_FIRST) {
-            segment = 0;
-            /* Its input is in the tape in front, or saved by itself. */
-            if (!is_first && k->p->layers[i - 1] != HEDDLE_PIPELINE_KEPT)
-                saved += c->x[i];
-        }
-        segment += c->t[i + 1];
-        once = segment > once ? segment : once;
-        extra += c->forward[i];
+        if (what(k, i) == HEDDLE_PIPELINE_KEPT)
+            saved += k->c->t[i + 1];
+        if (i > s->first && what(k, i) != HEDDLE_PIPELINE_AGAIN &&
+            what(k, i - 1) != HEDDLE_PIPELINE_KEPT)
+            saved += k->c->x[i];
     }
-    if (saved != s->saved || once + work != s->once || !same(extra, s->extra))
+    return saved;
+}
+
+/* What its layers and steps say about the recomputation of a stage. */
+static heddle_status check_way(struct check *k,
+                               const struct heddle_pipeline_stage *s)
+{
+    const size_t n = (size_t)s->last - s->first + 2;
+    struct paper q = {.s = s, .next = s->last + 1};
+
+    for (uint32_t i = s->first; i <= s->last; i++)
+        if (what(k, i) > HEDDLE_PIPELINE_FIRST ||
+            (what(k, i) == HEDDLE_PIPELINE_AGAIN &&
+             (i == s->first || what(k, i - 1) == HEDDLE_PIPELINE_KEPT)))
+            return bad(k, "layer %u continues a segment that there is not", i);
+    if (s->first_step > k->p->nsteps || k->p->steps == NULL ||
+        s->nsteps > k->p->nsteps - s->first_step)
+        return bad(k, "the steps of layers %u to %u are missing", s->first,
+                   s->last);
+    q.has_x = heddle_scratch_get(&k->mem, 2 * n, sizeof(*q.has_x));
+    if (q.has_x == NULL)
+        return HEDDLE_ENOMEM;
+    q.has_t = q.has_x + n;
+    run_forward(k, &q);
+    q.bytes = gradient(k, s, s->last + 1);
+    for (uint32_t i = 0; i < s->nsteps; i++) {
+        const struct heddle_pipeline_step *x = &k->p->steps[s->first_step + i];
+        const bool is_ours = x->layer >= s->first && x->layer <= s->last;
+
+        if (!is_ours || x->kind > HEDDLE_PIPELINE_UNDO ||
+            !(x->kind == HEDDLE_PIPELINE_UNDO
+                  ? undo(k, &q, x->layer)
+                  : forward_again(k, &q, x->layer, x->kind)))
+            return bad(k, "step %u of layers %u to %u cannot be done", i,
+                       s->first, s->last);
+    }
+    if (q.next != s->first)
+        return bad(k, "the backward of layer %u is missing", q.next - 1);
+    if (saved_by(k, s) != s->saved || q.most > s->once ||
+        !same(q.extra, s->extra))
         return bad(k, "layers %u to %u do not save what the stage says",
                    s->first, s->last);
     return HEDDLE_OK;
 }
 
-static heddle_status check_stage(const struct check *k, uint32_t i)
+static heddle_status check_stage(struct check *k, uint32_t i)
 {
     const struct heddle_pipeline_stage *s = &k->p->stages[i];
     const struct heddle_plan_chain *c = k->c;

@@ -221,6 +221,11 @@ bool heddle_pl_time_periodic(const struct heddle_pl *p,
 struct todo {
     uint32_t kind, micro;
 };
+/* What waits for a link, in the order in which it is ready. */
+struct parcel {
+    double ready;
+    uint32_t kind, micro;
+};
 
 struct flush {
     const struct heddle_pl *p;
@@ -230,6 +235,8 @@ struct flush {
     struct todo *todo; /* [stage * 3 * nmicro ...] in the order of the stage */
     double *input[2];  /* [stage * nmicro + micro] when what a forward (0) or
                            backward (1) reads is there; INFINITY: not yet */
+    struct parcel *parcel; /* [link * 2 * nmicro ...] */
+    uint32_t nposted[HEDDLE_PL_DEVICES], nsent[HEDDLE_PL_DEVICES];
     uint32_t next[HEDDLE_PL_DEVICES], ntodo;
     double free_at[HEDDLE_PL_DEVICES], link_at[HEDDLE_PL_DEVICES];
     double end;
@@ -279,25 +286,64 @@ static double can_begin(const struct flush *f, uint32_t s)
     return at;
 }
 
-/* What a stage made goes over a link; returns when it is there. */
-static double transfer(struct flush *f, uint32_t link, uint32_t kind,
-                       uint32_t micro, double ready)
+static void post(struct flush *f, uint32_t link, uint32_t kind, uint32_t micro,
+                 double ready)
 {
-    const double len = f->part->stage[link].send;
-    const double start = ready > f->link_at[link] ? ready : f->link_at[link];
+    struct parcel *v = &f->parcel[(size_t)link * 2 * f->p->nmicro];
+    uint32_t at = f->nposted[link]++;
 
-    if (len == 0)
-        return ready;
-    add_op(f->t, link, micro, kind, start, len);
+    for (; at > f->nsent[link] && v[at - 1].ready > ready; at--)
+        v[at] = v[at - 1];
+    v[at] = (struct parcel){ready, kind, micro};
+}
+
+/* It has arrived where it goes: an input of a forward or of a backward. */
+static void arrive(struct flush *f, uint32_t link, uint32_t kind,
+                   uint32_t micro, double when)
+{
+    const size_t m = f->p->nmicro;
+
+    if (kind == HEDDLE_PIPELINE_SEND)
+        f->input[0][(link + 1) * m + micro] = when;
+    else
+        f->input[1][link * m + micro] = when;
+}
+
+static double can_send(const struct flush *f, uint32_t link)
+{
+    const struct parcel *x =
+        &f->parcel[(size_t)link * 2 * f->p->nmicro + f->nsent[link]];
+
+    if (f->nsent[link] == f->nposted[link])
+        return INFINITY;
+    return x->ready > f->link_at[link] ? x->ready : f->link_at[link];
+}
+
+static void send_one(struct flush *f, uint32_t link, double start)
+{
+    const struct parcel x =
+        f->parcel[(size_t)link * 2 * f->p->nmicro + f->nsent[link]++];
+    const double len = f->part->stage[link].send;
+
+    add_op(f->t, link, x.micro, x.kind, start, len);
     f->link_at[link] = start + len;
-    return start + len;
+    arrive(f, link, x.kind, x.micro, start + len);
+}
+
+/* What a stage made goes to its neighbour, over a link if there is one. */
+static void pass_on(struct flush *f, uint32_t link, uint32_t kind,
+                    uint32_t micro, double ready)
+{
+    if (f->part->stage[link].send > 0)
+        post(f, link, kind, micro, ready);
+    else
+        arrive(f, link, kind, micro, ready);
 }
 
 static void run_one(struct flush *f, uint32_t s, double start)
 {
     const struct heddle_pipeline_stage *st = &f->part->stage[s];
     const struct todo d = f->todo[(size_t)s * f->ntodo + f->next[s]++];
-    const size_t m = f->p->nmicro;
     double len = st->forward, end;
 
     if (d.kind == HEDDLE_PIPELINE_BACKWARD)
@@ -309,13 +355,42 @@ static void run_one(struct flush *f, uint32_t s, double start)
     f->free_at[s] = end = start + len;
     f->end = end > f->end ? end : f->end;
     if (d.kind == HEDDLE_PIPELINE_FORWARD && s + 1 < f->part->n)
-        f->input[0][(s + 1) * m + d.micro] =
-            transfer(f, s, HEDDLE_PIPELINE_SEND, d.micro, end);
+        pass_on(f, s, HEDDLE_PIPELINE_SEND, d.micro, end);
     else if (d.kind == HEDDLE_PIPELINE_FORWARD)
-        f->input[1][s * m + d.micro] = end;
+        f->input[1][(size_t)s * f->p->nmicro + d.micro] = end;
     else if (d.kind == HEDDLE_PIPELINE_BACKWARD && s > 0)
-        f->input[1][(s - 1) * m + d.micro] =
-            transfer(f, s - 1, HEDDLE_PIPELINE_BACK, d.micro, end);
+        pass_on(f, s - 1, HEDDLE_PIPELINE_BACK, d.micro, end);
+}
+
+/* Whatever can begin first, a copy before an operation: everything that comes
+ * later is ready later, so links take what is ready first. */
+static bool run_next(struct flush *f)
+{
+    double at = INFINITY;
+    uint32_t who = 0;
+    bool is_link = false;
+
+    for (uint32_t k = 0; k < f->part->n; k++) {
+        const double op = can_begin(f, k), copy = can_send(f, k);
+
+        if (copy < at || (copy == at && copy < INFINITY && !is_link)) {
+            at = copy;
+            who = k;
+            is_link = true;
+        }
+        if (op < at) {
+            at = op;
+            who = k;
+            is_link = false;
+        }
+    }
+    if (!(at < INFINITY))
+        return false;
+    if (is_link)
+        send_one(f, who, at);
+    else
+        run_one(f, who, at);
+    return true;
 }
 
 /* Micro-batches in a stage, at most: in the order of its operations. */
@@ -360,7 +435,8 @@ heddle_status heddle_pl_time_flush(const struct heddle_pl *p,
     f.todo =
         heddle_scratch_get(&mem, (size_t)part->n * f.ntodo, sizeof(*f.todo));
     f.input[0] = heddle_scratch_get(&mem, 2 * cells, sizeof(double));
-    if (f.todo == NULL || f.input[0] == NULL) {
+    f.parcel = heddle_scratch_get(&mem, 2 * cells, sizeof(*f.parcel));
+    if (f.todo == NULL || f.input[0] == NULL || f.parcel == NULL) {
         heddle_scratch_drop(&mem);
         return heddle_plan_fail(&p->o.base, HEDDLE_ENOMEM,
                                 "no memory for the schedule");
@@ -371,16 +447,8 @@ heddle_status heddle_pl_time_flush(const struct heddle_pl *p,
     for (uint32_t s = 0; s < part->n; s++)
         make_order(&f, s);
     t->n = 0;
-    for (;;) {
-        uint32_t s = 0;
-
-        for (uint32_t k = 1; k < part->n; k++)
-            if (can_begin(&f, k) < can_begin(&f, s))
-                s = k;
-        if (!(can_begin(&f, s) < INFINITY))
-            break;
-        run_one(&f, s, can_begin(&f, s));
-    }
+    while (run_next(&f))
+        ;
     count_in_flight(&f);
     *end_out = f.end;
     heddle_scratch_drop(&mem);

@@ -20,27 +20,48 @@
 #include "plan/offload.h"
 
 static const double prices[] = {0, 0.25, 2};
-enum { POOL = 8, STARTS = 4, ROUNDS = 6, SHRINKS = 12, SLICES = 40, TRIES = 2 };
+enum {
+    NPRICES = 3,
+    POOL = 16,
+    STARTS = 6,
+    ROUNDS = 6,
+    NPARTS = 4,
+    SLICES = 100,
+    TRIES = 4
+};
+
+/* Of a load, of all times: just enough that it is not done for nothing. */
+#define LOAD_PRICE 1e-18
 
 /* A sequence of operations, and how long it takes with what is moved. */
 struct entry {
     uint32_t *seq;
+    const uint8_t *is_moved; /* values to move first; NULL: none */
     size_t n, cap;
     double end;
+    uint32_t price; /* the best one, of prices[] and when copies begin */
 };
 
 struct joint {
     const struct heddle_plan_job *job;
     struct heddle_scratch mem;
     struct heddle_plan_draft raw, moved, good; /* good: of the last sequence */
-    double stop_s;
+    double begin_s, stop_s;
+    double bound, bound_alone; /* of joint plans, of moving alone */
+    double base;               /* every operation once */
     uint64_t target;
     struct entry pool[POOL]; /* shortest first */
     uint32_t npool;
     struct entry now, trial;
 };
 
-/* The search ends before the time does: addresses need some, too. */
+/* The next stop: a part of the time that is left behind the other solvers. */
+static void set_stop(struct joint *j, double part)
+{
+    j->stop_s = j->begin_s + part * fmax(j->job->opts.time_limit_s - j->begin_s,
+                                         0.55 * j->job->opts.time_limit_s);
+}
+
 static bool is_late(const struct joint *j)
 {
     return heddle_plan_job_seconds(j->job) > j->stop_s;
@@ -127,7 +148,7 @@ static heddle_status solve_alone(const struct heddle_plan_job *job,
     const struct heddle_plan_solver_ops *tried[] = {
         heddle_plan_find_solver("greedy"), other_solver(job),
         heddle_plan_find_solver("improve")};
-    static const double share[] = {0.1, 0.3, 0.4};
+    static const double share[] = {0.06, 0.2, 0.32};
     struct heddle_plan *best = NULL;
 
     for (int i = 0; i < 3; i++) {
@@ -166,12 +187,15 @@ static heddle_status copy(struct joint *j, struct entry *to,
     memcpy(to->seq, from->seq, from->n * sizeof(*to->seq));
     to->n = from->n;
     to->end = from->end;
+    to->is_moved = from->is_moved;
+    to->price = from->price;
     return HEDDLE_OK;
 }
 
-/* Moves what is left over, at several prices; e->end: the shortest, INFINITY: it
- * cannot be done. Its steps are in j->good. */
-static heddle_status time_it(struct joint *j, struct entry *e)
+/* Moves what is left over, at prices first..last; e->end: the shortest, INFINITY:
+ * it cannot be done. Its steps are in j->good. */
+static heddle_status time_at(struct joint *j, struct entry *e, uint32_t first,
+                             uint32_t last)
 {
     const struct heddle_plan_job *job = j->job;
     struct heddle_plan_opts o = job->opts.base;
@@ -185,9 +209,11 @@ static heddle_status time_it(struct joint *j, struct entry *e)
         return HEDDLE_OK;
     if (st != HEDDLE_OK)
         return no_memory(j);
-    for (size_t i = 0; i < 2 * sizeof(prices) / sizeof(prices[0]); i++) {
-        const struct heddle_plan_move_opts mo = {
-            .target = j->target, .price = prices[i / 2], .is_late = i % 2 == 1};
+    for (uint32_t i = first; i <= last; i++) {
+        const struct heddle_plan_move_opts mo = {.target = j->target,
+                                                 .price = prices[i / 2],
+                                                 .is_late = i % 2 == 1,
+                                                 .is_moved = e->is_moved};
         struct heddle_plan_cost cost;
 
         /* Copies that begin late matter where the stores are small. */
@@ -206,11 +232,27 @@ static heddle_status time_it(struct joint *j, struct entry *e)
             const struct heddle_plan_draft d = j->good;
 
             e->end = cost.makespan;
+            e->price = i;
             j->good = j->moved;
             j->moved = d;
         }
     }
     return HEDDLE_OK;
+}
+
+static heddle_status time_it(struct joint *j, struct entry *e)
+{
+    return time_at(j, e, 0, 2 * NPRICES - 1);
+}
+
+/* j->trial, a neighbour of j->now: at its price. */
+static heddle_status time_trial(struct joint *j, bool *is_better)
+{
+    j->trial.is_moved = j->now.is_moved;
+    j->trial.price = j->now.price;
+    HEDDLE_TRY(time_at(j, &j->trial, j->now.price, j->now.price));
+    *is_better = j->trial.end < j->now.end;
+    return *is_better ? copy(j, &j->now, &j->trial) : HEDDLE_OK;
 }
 
 /* The pool keeps the shortest, each once. */
@@ -242,6 +284,7 @@ static heddle_status try_plan(struct joint *j, const struct heddle_plan *p)
 {
     HEDDLE_TRY(reserve(j, &j->trial, p->nsteps));
     j->trial.n = 0;
+    j->trial.is_moved = NULL;
     for (uint32_t i = 0; i < p->nsteps; i++)
         if (p->steps[i].kind == HEDDLE_PLAN_COMPUTE)
             j->trial.seq[j->trial.n++] = p->steps[i].what;
@@ -255,6 +298,7 @@ static heddle_status try_given_order(struct joint *j)
     for (uint32_t i = 0; i < j->job->g->nops; i++)
         j->trial.seq[i] = i;
     j->trial.n = j->job->g->nops;
+    j->trial.is_moved = NULL;
     HEDDLE_TRY(time_it(j, &j->trial));
     return pool_add(j, &j->trial);
 }
@@ -288,19 +332,90 @@ static heddle_status try_budgets(struct joint *j)
     const struct heddle_plan_job *job = j->job;
     const uint64_t peak = heddle_plan_peak(job->g), budget = job->m->budget;
     const double rate = job->m->host.out_rate + job->m->disk.out_rate;
-    double base = 0;
 
-    for (uint32_t i = 0; i < job->g->nops; i++)
-        base += job->g->ops[i].time;
     HEDDLE_TRY(try_budget(j, budget, false));
     for (int k = 0; k < 10 && peak > budget; k++) {
         const double missing = (double)(peak - budget);
         const double more =
-            k < 7 ? ldexp(rate * base, k - 6) : ldexp(missing, k - 10);
+            k < 7 ? ldexp(rate * j->base, k - 6) : ldexp(missing, k - 10);
 
         if (more < missing && !is_late(j))
             HEDDLE_TRY(
                 try_budget(j, budget + (uint64_t)more, k == 1 || k == 3));
+    }
+    return HEDDLE_OK;
+}
+
+/* ---- both questions at once ------------------------------------------------------ */
+
+static heddle_status solve_loads(struct joint *j, double end, uint64_t budget,
+                                 double share, double *end_out)
+{
+    const struct heddle_plan_job *job = j->job;
+    struct heddle_scratch mem = heddle_scratch_make(job->opts.base.alloc);
+    struct heddle_plan_job sub = *job;
+    struct heddle_plan_loads l = {.g = NULL};
+    uint8_t *is_moved =
+        heddle_scratch_get(&j->mem, job->g->nvalues, sizeof(*is_moved));
+    struct heddle_plan *p = NULL;
+    heddle_status st = HEDDLE_ENOMEM;
+
+    *end_out = INFINITY;
+    sub.opts.base.why = NULL;
+    if (is_moved != NULL)
+        st = heddle_plan_loads_choose(job, end, &mem, is_moved);
+    if (st == HEDDLE_OK)
+        st = heddle_plan_loads_make(job->g, is_moved, LOAD_PRICE * j->base,
+                                    &sub.opts.base, &mem, &l);
+    if (st == HEDDLE_OK) {
+        sub.g = l.g;
+        sub.floor = heddle_plan_floor(l.g, NULL);
+        st = heddle_plan_users_make(l.g, &mem, &sub.users);
+    }
+    if (st == HEDDLE_OK && sub.floor <= budget)
+        st = solve_other(&sub, heddle_plan_find_solver("improve"), budget,
+                         share, &p);
+    if (st == HEDDLE_OK && p != NULL) {
+        st = reserve(j, &j->trial, p->nsteps);
+        if (st == HEDDLE_OK) {
+            j->trial.n = heddle_plan_loads_read(&l, p, job->g->nvalues,
+                                                j->trial.seq, is_moved);
+            j->trial.is_moved = is_moved;
+            st = time_it(j, &j->trial);
+            *end_out = j->trial.end;
+        }
+    }
+    if (st == HEDDLE_OK && p != NULL)
+        st = pool_add(j, &j->trial);
+    heddle_plan_destroy(p);
+    heddle_plan_graph_destroy(l.g);
+    heddle_scratch_drop(&mem);
+    if (st == HEDDLE_ENOMEM)
+        return no_memory(j);
+    return st == HEDDLE_ENOENT ? HEDDLE_OK : st;
+}
+
+/* As much as can be out by some time around that of the largest memory; the best
+ * of these again with more time. A little less memory, for addresses. */
+static heddle_status try_loads(struct joint *j)
+{
+    static const double parts[] = {1, 0.7, 1.3, 0.4, 1.7, 2.2};
+    static const double less[] = {1, 0.98, 0.96};
+    const double at = heddle_plan_loads_peak_time(j->job);
+
+    for (int i = 0; i < 3; i++) {
+        const uint64_t budget = (uint64_t)(less[i] * (double)j->target);
+        double best = INFINITY, part = 1, end;
+
+        for (int k = 0; k < 6 && i < 2 && !is_late(j); k++) {
+            HEDDLE_TRY(solve_loads(j, parts[k] * at, budget, 0.02, &end));
+            if (end < best) {
+                best = end;
+                part = parts[k];
+            }
+        }
+        if (!is_late(j))
+            HEDDLE_TRY(solve_loads(j, part * at, budget, 0.06, &end));
     }
     return HEDDLE_OK;
 }
@@ -318,9 +433,7 @@ static heddle_status try_without(struct joint *j, size_t from, size_t to,
     memcpy(j->trial.seq + from, j->now.seq + to + 1,
            (n - from) * sizeof(*j->trial.seq));
     j->trial.n = n;
-    HEDDLE_TRY(time_it(j, &j->trial));
-    *is_better = j->trial.end < j->now.end;
-    return *is_better ? copy(j, &j->now, &j->trial) : HEDDLE_OK;
+    return time_trial(j, is_better);
 }
 
 static heddle_status try_with(struct joint *j, size_t at, uint32_t op,
@@ -332,9 +445,7 @@ static heddle_status try_with(struct joint *j, size_t at, uint32_t op,
            (j->now.n - at) * sizeof(*j->trial.seq));
     j->trial.seq[at] = op;
     j->trial.n = j->now.n + 1;
-    HEDDLE_TRY(time_it(j, &j->trial));
-    *is_better = j->trial.end < j->now.end;
-    return *is_better ? copy(j, &j->now, &j->trial) : HEDDLE_OK;
+    return time_trial(j, is_better);
 }
 
 static bool is_repeat(const struct entry *e, size_t at)
@@ -412,36 +523,50 @@ static heddle_status put_in(struct joint *j, bool *has_changed)
     return HEDDLE_OK;
 }
 
-static heddle_status climb(struct joint *j, const struct entry *from)
+/* Of its computations. */
+static double time_of(const struct joint *j, const struct entry *e)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < e->n; i++)
+        sum += j->job->g->ops[e->seq[i]].time;
+    return sum;
+}
+
+/* From one of the pool, at one price. */
+static heddle_status climb(struct joint *j, const struct entry *from,
+                           uint32_t price)
 {
     bool has_changed = true;
 
     HEDDLE_TRY(copy(j, &j->now, from));
-    for (int i = 0; i < ROUNDS && has_changed; i++) {
+    HEDDLE_TRY(time_at(j, &j->now, price, price));
+    j->now.price = price;
+    for (int i = 0; i < ROUNDS && has_changed && !is_late(j); i++) {
         has_changed = false;
         HEDDLE_TRY(take_out(j, &has_changed));
-        HEDDLE_TRY(put_in(j, &has_changed));
+        if (j->now.end > time_of(j, &j->now)) /* something waits */
+            HEDDLE_TRY(put_in(j, &has_changed));
     }
+    HEDDLE_TRY(time_it(j, &j->now));
     return pool_add(j, &j->now);
 }
 
 /* ---- the plan ------------------------------------------------------------------- */
 
-static heddle_status search(struct joint *j, const struct heddle_plan *other)
+/* The order of first computations is the given one. */
+static bool has_given_order(const struct heddle_plan_step *step, uint32_t n)
 {
-    struct entry start[STARTS];
-    uint32_t n = 0;
+    uint32_t next = 0;
 
-    HEDDLE_TRY(try_given_order(j));
-    if (other != NULL)
-        HEDDLE_TRY(try_plan(j, other));
-    HEDDLE_TRY(try_budgets(j));
-    memset(start, 0, sizeof(start));
-    for (; n < STARTS && n < j->npool; n++)
-        HEDDLE_TRY(copy(j, &start[n], &j->pool[n]));
-    for (uint32_t i = 0; i < n; i++)
-        HEDDLE_TRY(climb(j, &start[i]));
-    return HEDDLE_OK;
+    for (uint32_t i = 0; i < n; i++) {
+        if (step[i].kind != HEDDLE_PLAN_COMPUTE || step[i].what < next)
+            continue;
+        if (step[i].what > next)
+            return false;
+        next++;
+    }
+    return true;
 }
 
 static heddle_status finish(struct joint *j, struct heddle_plan **out)
@@ -450,82 +575,162 @@ static heddle_status finish(struct joint *j, struct heddle_plan **out)
     char note[160];
     struct heddle_text t;
     struct heddle_plan_claim claim = {.solver = "offload", .bound_note = note};
-    double bound = 0;
 
-    if (heddle_plan_move_bound(j->job, &bound) != HEDDLE_OK)
-        return no_memory(j);
     heddle_text_init(&t, note, sizeof(note));
-    heddle_text_str(&t, "every operation once; moving alone, in this order: ");
-    heddle_text_double(&t, bound);
+    if (has_given_order(j->good.step, j->good.n)) {
+        claim.lower_bound = j->bound;
+        heddle_text_str(&t, "given order of first computations; moving alone ");
+    } else {
+        heddle_text_str(&t, "every operation once; moving alone, in the given "
+                            "order: ");
+    }
+    heddle_text_double(&t, j->bound_alone);
     job.deadline_ns =
         heddle_clock_ns() + (uint64_t)(job.opts.time_limit_s / SLICES * 1e9);
     return heddle_plan_finish(&job, &j->good, &claim, NULL, out);
 }
 
-/* The pool again for a smaller target. */
-static heddle_status shrink(struct joint *j)
+/* The pool is these, for another target. */
+static heddle_status retime(struct joint *j, const struct entry *all,
+                            uint32_t n, uint64_t target)
 {
-    struct entry old[POOL];
-    const uint32_t n = j->npool;
+    struct entry now[POOL];
 
-    memcpy(old, j->pool, sizeof(old));
+    memcpy(now, all, sizeof(now));
     memset(j->pool, 0, sizeof(j->pool));
     j->npool = 0;
+    j->target = target;
     for (uint32_t i = 0; i < n; i++) {
-        HEDDLE_TRY(time_it(j, &old[i]));
-        HEDDLE_TRY(pool_add(j, &old[i]));
+        HEDDLE_TRY(time_it(j, &now[i]));
+        HEDDLE_TRY(pool_add(j, &now[i]));
     }
     return HEDDLE_OK;
 }
 
-/* Joint plans, with less and less memory as long as addresses do not fit and what
- * is left is shorter than *out, which may be there already. */
+/* Addresses for the first of the pool that has some, if it is shorter than *out.
+ * *fits: there was none before it. */
+static heddle_status try_addresses(struct joint *j, uint32_t tries, bool *fits,
+                                   struct heddle_plan **out)
+{
+    *fits = true;
+    for (uint32_t k = 0; k < j->npool && k < tries; k++) {
+        struct heddle_plan *p = NULL;
+        heddle_status st;
+
+        if (*out != NULL && j->pool[k].end >= (*out)->makespan)
+            break;
+        HEDDLE_TRY(time_it(j, &j->pool[k]));
+        st = finish(j, &p);
+        if (st != HEDDLE_OK && st != HEDDLE_ENOENT)
+            return st;
+        keep_shorter(out, p);
+        *fits &= st == HEDDLE_OK;
+        if (st == HEDDLE_OK)
+            break;
+    }
+    return HEDDLE_OK;
+}
+
+/*
+ * Addresses need more than the values do. The pool is fitted to less memory until
+ * they fit, and then to a little more again; j->target becomes what was good.
+ */
+static heddle_status settle(struct joint *j, double stop, bool has_other,
+                            struct heddle_plan **out)
+{
+    static const double parts[NPARTS] = {0.985, 0.96, 0.92, 0.87};
+    const double from = (double)j->target;
+    uint64_t hi = j->target, lo = 0;
+    struct entry all[POOL];
+    const uint32_t n = j->npool;
+    bool fits;
+
+    set_stop(j, stop);
+    memcpy(all, j->pool, sizeof(all));
+    HEDDLE_TRY(try_addresses(j, TRIES, &fits, out));
+    if (fits)
+        return HEDDLE_OK;
+    for (int i = 0; i < NPARTS + 1; i++) {
+        const bool is_back = lo > 0;
+        const uint64_t mid =
+            is_back ? lo + (hi - lo) / 2 : (uint64_t)(parts[i] * from);
+
+        if ((*out != NULL || has_other) && is_late(j))
+            break;
+        HEDDLE_TRY(retime(j, all, n, mid));
+        HEDDLE_TRY(try_addresses(j, TRIES / 2, &fits, out));
+        *(fits ? &lo : &hi) = mid;
+        if (is_back || (i + 1 == NPARTS && lo == 0))
+            break;
+    }
+    return retime(j, all, n, lo > 0 ? lo : hi);
+}
+
+static heddle_status climb_all(struct joint *j, double stop)
+{
+    struct entry start[STARTS];
+    uint32_t n = 0;
+
+    set_stop(j, stop);
+    memset(start, 0, sizeof(start));
+    for (; n < STARTS && n < j->npool; n++)
+        HEDDLE_TRY(copy(j, &start[n], &j->pool[n]));
+    /* Each at its price; then, as long as there is time, at the others. */
+    for (uint32_t i = 0; i < n * NPRICES && (i < 2 || !is_late(j)); i++) {
+        const struct entry *e = &start[i % n];
+
+        HEDDLE_TRY(climb(j, e, (e->price + i / n * 2) % (2 * NPRICES)));
+    }
+    return HEDDLE_OK;
+}
+
 static heddle_status solve_joint(struct joint *j,
                                  const struct heddle_plan *other,
                                  struct heddle_plan **out)
 {
-    const uint64_t budget = j->job->m->budget;
+    const bool has_other = other != NULL;
 
-    j->target = budget;
-    HEDDLE_TRY(search(j, other));
-    for (uint64_t i = 1; i <= SHRINKS; i++) {
-        bool has_more = false;
-
-        for (uint32_t k = 0; k < j->npool && k < TRIES; k++) {
-            struct heddle_plan *p = NULL;
-            heddle_status st;
-
-            if (*out != NULL && j->pool[k].end >= (*out)->makespan)
-                break;
-            HEDDLE_TRY(time_it(j, &j->pool[k]));
-            st = finish(j, &p);
-            if (st != HEDDLE_OK && st != HEDDLE_ENOENT)
-                return st;
-            has_more |= st == HEDDLE_ENOENT;
-            keep_shorter(out, p);
-        }
-        if (!has_more)
-            break;
-        j->target = budget - (budget / 40 > 0 ? budget / 40 * i
-                                              : (i < budget ? i : budget));
-        HEDDLE_TRY(shrink(j));
+    j->target = j->job->m->budget;
+    HEDDLE_TRY(try_given_order(j));
+    if (has_other)
+        HEDDLE_TRY(try_plan(j, other));
+    set_stop(j, 0.2);
+    HEDDLE_TRY(try_budgets(j));
+    set_stop(j, 0.4);
+    HEDDLE_TRY(try_loads(j));
+    HEDDLE_TRY(climb_all(j, 0.5));
+    HEDDLE_TRY(settle(j, 0.75, has_other, out));
+    if (j->target < j->job->m->budget) { /* now that it is known how much */
+        HEDDLE_TRY(climb_all(j, 0.85));
+        HEDDLE_TRY(settle(j, 1, has_other, out));
     }
-    if (*out != NULL)
+    if (*out != NULL || has_other)
         return HEDDLE_OK;
     return heddle_plan_fail(&j->job->opts.base, HEDDLE_ENOENT,
                             "no plan was found within %s",
-                            heddle_plan_bytes_label(budget).text);
+                            heddle_plan_bytes_label(j->job->m->budget).text);
 }
 
 /* Another solver's plan as ours: where data may move, its bound does not hold. */
-static void adopt(const struct heddle_plan_job *job, struct heddle_plan *p)
+static heddle_status adopt(const struct heddle_plan_job *job,
+                           struct heddle_plan *p)
 {
+    double bound;
+
     p->solver = "offload";
     p->seconds = heddle_plan_job_seconds(job);
     if (!can_move(job))
-        return;
+        return HEDDLE_OK;
     p->lower_bound = p->baseline;
     p->bound_note = "every operation once";
+    if (!has_given_order(p->steps, p->nsteps))
+        return HEDDLE_OK;
+    HEDDLE_TRY(heddle_plan_joint_bound(job, &bound));
+    if (bound > p->lower_bound) {
+        p->lower_bound = fmin(bound, p->makespan);
+        p->bound_note = "given order of first computations";
+    }
+    return HEDDLE_OK;
 }
 
 /* Moving alone: the given order. j->pool has it already, if it is any good. */
@@ -573,11 +778,16 @@ static heddle_status solve_moving(const struct heddle_plan_job *job,
     heddle_plan_draft_init(&j.raw, job->opts.base.alloc);
     heddle_plan_draft_init(&j.moved, job->opts.base.alloc);
     heddle_plan_draft_init(&j.good, job->opts.base.alloc);
-    /* Whatever the others took, some time is for this. */
-    j.stop_s =
-        fmax(0.8 * job->opts.time_limit_s,
-             heddle_plan_job_seconds(job) + 0.5 * job->opts.time_limit_s);
-    st = solve_given_order(&j, out);
+    j.begin_s = heddle_plan_job_seconds(job);
+    for (uint32_t i = 0; i < job->g->nops; i++)
+        j.base += job->g->ops[i].time;
+    st = heddle_plan_move_bound(job, &j.bound_alone);
+    if (st == HEDDLE_OK)
+        st = heddle_plan_joint_bound(job, &j.bound);
+    if (st != HEDDLE_OK)
+        st = no_memory(&j);
+    if (st == HEDDLE_OK)
+        st = solve_given_order(&j, out);
     if (st == HEDDLE_OK)
         st = solve_joint(&j, other, out);
     if (st != HEDDLE_OK) {
@@ -599,8 +809,7 @@ static heddle_status offload_solve(const struct heddle_plan_job *job,
 
     if (!can_move(job)) {
         HEDDLE_TRY(solve_other(job, other_solver(job), job->m->budget, 1, out));
-        adopt(job, *out);
-        return HEDDLE_OK;
+        return adopt(job, *out);
     }
     alone = solve_alone(job, &other);
     if (alone != HEDDLE_OK && alone != HEDDLE_ENOENT)
@@ -608,10 +817,13 @@ static heddle_status offload_solve(const struct heddle_plan_job *job,
     st = solve_moving(job, other, &joint);
     if (other != NULL && (st == HEDDLE_OK || st == HEDDLE_ENOENT) &&
         (joint == NULL || other->makespan <= joint->makespan)) {
-        adopt(job, other);
         heddle_plan_destroy(joint);
-        *out = other;
-        return HEDDLE_OK;
+        st = adopt(job, other);
+        if (st == HEDDLE_OK)
+            *out = other;
+        else
+            heddle_plan_destroy(other);
+        return st;
     }
     heddle_plan_destroy(other);
     if (st == HEDDLE_OK)

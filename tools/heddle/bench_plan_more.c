@@ -8,14 +8,21 @@
  *          not on the device at time t was copied out before and comes back later,
  *          so it is at most rate * T / 2 bytes. A plan of length T that moves data
  *          is one that moves nothing and has that much more memory: it is not
- *          shorter than the lower bound for that budget.
+ *          shorter than the lower bound for that budget, nor than the plan's own
+ *          bound.
  * Pipelines  every policy on a chain, each with the budget on each device.
  * Least      the smallest budget, in multiples of the memory that every plan needs,
  *            for which there is a plan.
  */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "bench.h"
 #include "heddle/pipeline.h"
 #include "plan_cmd.h"
+
+enum { STEPS = 12 }; /* budgets tried above the one asked for */
 
 static struct plan_try try_one(const struct heddle_plan_graph *g,
                                uint64_t budget, double rate, double limit_s,
@@ -64,9 +71,35 @@ static double bound_with(const struct heddle_plan_graph *g, uint64_t budget,
     return bound;
 }
 
+/* The increase when nothing may be computed again; INFINITY: no plan. */
+static double moved_alone(const struct heddle_plan_graph *g, uint64_t budget,
+                          double rate, double limit_s)
+{
+    struct heddle_plan_op *op = calloc(g->nops, sizeof(*op));
+    struct heddle_plan_graph d = *g, *once = NULL;
+    double increase = INFINITY;
+    struct plan_try t;
+
+    if (op == NULL)
+        return increase;
+    memcpy(op, g->ops, g->nops * sizeof(*op));
+    for (uint32_t i = 0; i < g->nops; i++)
+        op[i].flags |= HEDDLE_PLAN_ONCE;
+    d.ops = op;
+    if (heddle_plan_graph_create(&d, NULL, &once) == HEDDLE_OK) {
+        t = try_one(once, budget, rate, limit_s, true);
+        if (t.plan != NULL && t.is_checked)
+            increase = plan_increase(t.plan);
+        plan_try_close(&t);
+    }
+    heddle_plan_graph_destroy(once);
+    free(op);
+    return increase;
+}
+
 static int print_moved(struct cli *c, const struct heddle_plan_graph *g,
                        double fraction, double rate,
-                       const struct heddle_plan *alone,
+                       const struct heddle_plan *alone, double moved,
                        const struct plan_try *joint, double most)
 {
     const struct heddle_plan *p = joint->plan;
@@ -77,11 +110,12 @@ static int print_moved(struct cli *c, const struct heddle_plan_graph *g,
 
     if (!c->json) {
         fprintf(c->out,
-                "%-48s %-10s %4.2f  %+8.3f %%  alone %+8.3f %%  removed %5.1f "
-                "%%  possible %5.1f %%  %7.3f s  %s\n",
+                "%-48s %-10s %4.2f  %+8.3f %%  alone %+8.3f %%  moved alone "
+                "%+8.1f %%  removed %5.1f %%  possible %5.1f %%  %7.3f s  %s\n",
                 g->name, "moving", fraction, 100 * plan_increase(p),
-                100 * plan_increase(alone), 100 * removed, 100 * most,
-                p->seconds, joint->is_checked ? "checked" : joint->why);
+                100 * plan_increase(alone), 100 * moved, 100 * removed,
+                100 * most, p->seconds,
+                joint->is_checked ? "checked" : joint->why);
         return 0;
     }
     heddle_json_init_file(&j, c->out);
@@ -91,28 +125,59 @@ static int print_moved(struct cli *c, const struct heddle_plan_graph *g,
     heddle_json_key_double(&j, "budget", fraction);
     heddle_json_key_double(&j, "rate", rate);
     heddle_json_key_double(&j, "alone_increase", plan_increase(alone));
+    if (isfinite(moved))
+        heddle_json_key_double(&j, "moved_increase", moved);
     heddle_json_key_double(&j, "removed", removed);
     heddle_json_key_double(&j, "removed_bound", most);
     plan_json(&j, joint);
     return plan_json_end(c, &j);
 }
 
+/* Both attempts for the fraction, or the next hundredths above it at which there
+ * are plans: below the largest operation there are none. */
+static double try_both(const struct heddle_plan_graph *g, double fraction,
+                       double rate, double limit_s, struct plan_try *alone,
+                       struct plan_try *joint)
+{
+    const double full = (double)plan_full_bytes(g);
+    const double floor = (double)heddle_plan_floor(g, NULL) / full;
+
+    if (floor > fraction)
+        fraction = ceil(100 * floor) / 100;
+    for (int i = 0; fraction < 1.005; i++, fraction += 0.01) {
+        const uint64_t budget = (uint64_t)(fraction * full);
+
+        *alone = try_alone(g, budget, limit_s);
+        *joint = try_one(g, budget, rate, limit_s, true);
+        if ((alone->plan != NULL && joint->plan != NULL) || i == STEPS)
+            return fraction;
+        plan_try_close(alone);
+        plan_try_close(joint);
+    }
+    return 0;
+}
+
 int plan_bench_moving(struct cli *c, const struct heddle_plan_graph *g,
                       double fraction, double rate, double limit_s)
 {
-    const uint64_t budget = (uint64_t)(fraction * (double)plan_full_bytes(g));
-    struct plan_try alone = try_alone(g, budget, limit_s);
-    struct plan_try joint = try_one(g, budget, rate, limit_s, true);
+    struct plan_try alone, joint;
     int rc = 0;
 
+    fraction = try_both(g, fraction, rate, limit_s, &alone, &joint);
+    if (!(fraction > 0))
+        return 0;
     if (alone.plan != NULL && joint.plan != NULL) {
+        const uint64_t budget = alone.plan->budget;
         const double base = alone.plan->baseline;
         const double lost = alone.plan->makespan - base;
         const double host = rate * joint.plan->makespan / 2;
-        const double bound = bound_with(g, budget + (uint64_t)host, limit_s);
+        const double bound =
+            fmax(bound_with(g, budget + (uint64_t)host, limit_s),
+                 joint.plan->lower_bound);
 
         rc = print_moved(
-            c, g, fraction, rate, alone.plan, &joint,
+            c, g, fraction, rate, alone.plan,
+            moved_alone(g, budget, rate, limit_s), &joint,
             lost > 0 && bound > 0 ? (alone.plan->makespan - bound) / lost : 0);
         if (rc == 0 && !joint.is_checked)
             rc = cli_fail(c, "the checker refuses a plan: %s", joint.why);

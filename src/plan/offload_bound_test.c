@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * offload_bound: the bounds of plans that move data, against random programs, by
+ * hand, and the graphs in which copies are computations.
+ */
+#include <math.h>
+
+#include "plan/offload.h"
+#include "plan/plan_test.h"
+
+static double joint_bound(const struct heddle_plan_graph *g,
+                          const struct rig *r)
+{
+    struct heddle_scratch mem = heddle_scratch_make(NULL);
+    struct heddle_plan_job job = r->job;
+    double bound = -1;
+
+    job.m = &r->m;
+    CHECK_OK(heddle_plan_users_make(g, &mem, &job.users));
+    CHECK_OK(heddle_plan_joint_bound(&job, &bound));
+    heddle_scratch_drop(&mem);
+    return bound;
+}
+
+static bool has_given_order(const struct heddle_plan_draft *d)
+{
+    uint32_t next = 0;
+
+    for (uint32_t i = 0; i < d->n; i++)
+        if (d->step[i].kind == HEDDLE_PLAN_COMPUTE && d->step[i].what >= next &&
+            d->step[i].what != next++)
+            return false;
+    return true;
+}
+
+/* With the memory that a program needs, and with a link in between, no bound is
+ * above its length. */
+TEST(no_program_beats_the_bound)
+{
+    size_t n = 0, sharp = 0;
+
+    for (size_t i = 0; i < test_scale(200000); i++) {
+        struct heddle_plan_cost cost;
+        struct heddle_plan_draft d;
+        struct heddle_plan_graph *g;
+        struct heddle_rng rng;
+        struct rig r;
+        struct why w;
+        double bound, base = 0;
+
+        test_set_seed(test_seed() + (i > 0));
+        heddle_rng_seed(&rng, test_seed());
+        (void)why_init(&w, NULL);
+        g = random_graph(&rng, 1 + heddle_rng_below32(&rng, 10), 0, &w.o);
+        heddle_plan_draft_init(&d, NULL);
+        random_program(g, &rng, &d);
+        rig_init(&r, g, &w.o);
+        r.m.host.out_rate = 0.25 * (1 + heddle_rng_below32(&rng, 40));
+        r.m.host.in_rate = 0.25 * (1 + heddle_rng_below32(&rng, 40));
+        CHECK_OK(heddle_plan_eval(g, &r.m, d.step, d.n, &w.o, &cost));
+        r.m.budget = cost.peak_bytes;
+        if (has_given_order(&d) && r.m.budget > 0) {
+            for (uint32_t k = 0; k < g->nops; k++)
+                base += g->ops[k].time;
+            bound = joint_bound(g, &r);
+            CHECK(bound <= cost.makespan * (1 + 1e-9));
+            CHECK(bound >= base * (1 - 1e-9));
+            sharp += bound > base * (1 + 1e-9);
+            n++;
+        }
+        heddle_plan_draft_fini(&d);
+        heddle_plan_graph_destroy(g);
+    }
+    printf("%zu of %zu bounds say more than every operation once\n", sharp, n);
+    CHECK(n > 100 && sharp > n / 1000);
+}
+
+/* Two values of 10 bytes that are needed at the end, and an operation that needs
+ * all the memory. */
+static struct heddle_plan_graph *pinch(double first)
+{
+    static struct heddle_plan_op op[4];
+    static const struct heddle_plan_value value[] = {
+        {10, 0, 0}, {10, 1, 0}, {1, 2, HEDDLE_PLAN_RESULT}, {0, 3, 0}};
+    static const uint32_t input[] = {0, 1};
+    const struct heddle_plan_graph d = {.size = sizeof(d),
+                                        .name = "pinch",
+                                        .nops = 4,
+                                        .nvalues = 4,
+                                        .ninputs = 2,
+                                        .ops = op,
+                                        .values = value,
+                                        .inputs = input};
+    struct heddle_plan_graph *g = NULL;
+
+    for (uint32_t i = 0; i < 4; i++)
+        op[i] = (struct heddle_plan_op){.time = 10,
+                                        .first_value = i,
+                                        .nvalues = 1,
+                                        .inplace = HEDDLE_PLAN_NONE};
+    op[0].time = first;
+    op[2].work_bytes = 19;
+    op[3].ninputs = 2;
+    CHECK_OK(heddle_plan_graph_create(&d, NULL, &g));
+    return g;
+}
+
+TEST(a_pinch_by_hand)
+{
+    struct heddle_plan_graph *g = pinch(100);
+    struct why w;
+    struct rig r;
+
+    rig_init(&r, g, why_init(&w, NULL));
+    r.m.disk = (struct heddle_plan_store){0, 0, 0};
+    r.m.budget = 30;
+    /* Ten bytes too many: the second value again, or the first one out during
+     * the second operation, which takes as long. */
+    r.m.host = (struct heddle_plan_store){1, 1, 0};
+    CHECK_NEAR(joint_bound(g, &r), 130.0, 1e-6);
+    /* Nothing to wait for but the copy back: the rest has 20. */
+    r.m.budget = 20;
+    CHECK_NEAR(joint_bound(g, &r), 130.0, 1e-6);
+    r.m.host = (struct heddle_plan_store){1, 0.5, 0};
+    /* and with a slow way back a third of the second value is moved, too */
+    CHECK_NEAR(joint_bound(g, &r), 130 + 20.0 / 3, 1e-6);
+    /* A slow way out: wait for it, or compute the second value again. */
+    r.m.host = (struct heddle_plan_store){0.1, 1, 0};
+    CHECK_NEAR(joint_bound(g, &r), 139.0, 1e-6);
+    heddle_plan_graph_destroy(g);
+    g = pinch(1); /* hardly any time to copy: both again */
+    rig_init(&r, g, why_init(&w, NULL));
+    r.m.disk = (struct heddle_plan_store){0, 0, 0};
+    r.m.host = (struct heddle_plan_store){0.001, 1, 0};
+    r.m.budget = 20;
+    CHECK_NEAR(joint_bound(g, &r), 31 + 11 - 0.011, 1e-6);
+    heddle_plan_graph_destroy(g);
+}
+
+/* ---- graphs with loads ------------------------------------------------------ */
+
+TEST(loads_are_computations_of_another_graph)
+{
+    for (size_t i = 0; i < test_scale(2000); i++) {
+        struct heddle_scratch mem = heddle_scratch_make(NULL);
+        struct heddle_plan_loads l = {.g = NULL};
+        uint8_t is_moved[256];
+        struct heddle_plan_graph *g;
+        struct heddle_rng rng;
+        struct why w;
+        uint32_t seq[64], n = 0, next = 0;
+        double time = 0, base = 0;
+
+        test_set_seed(test_seed() + (i > 0));
+        heddle_rng_seed(&rng, test_seed());
+        (void)why_init(&w, NULL);
+        g = random_graph(&rng, 1 + heddle_rng_below32(&rng, 16), 0, &w.o);
+        for (uint32_t v = 0; v < g->nvalues; v++)
+            is_moved[v] = heddle_rng_below32(&rng, 3) == 0;
+        CHECK_OK(heddle_plan_loads_make(g, is_moved, 0, &w.o, &mem, &l));
+        /* The old operations are there, in order and with their times. */
+        for (uint32_t k = 0; k < l.g->nops; k++) {
+            time += l.g->ops[k].time;
+            if (l.op[k] == HEDDLE_PLAN_NONE) {
+                CHECK(is_moved[l.value[k]]);
+                n++;
+            } else {
+                CHECK_EQ(l.op[k], next);
+                next++;
+            }
+        }
+        for (uint32_t k = 0; k < g->nops; k++)
+            base += g->ops[k].time;
+        CHECK_EQ(next, g->nops);
+        CHECK_NEAR(time, base, 1e-9);
+        /* A plan of it that keeps everything is the given order. */
+        {
+            const struct heddle_plan_machine m = {.size = sizeof(m),
+                                                  .budget = (uint64_t)1 << 40,
+                                                  .host = {1, 1, 0}};
+            const struct heddle_plan_solve_opts o = {
+                .size = sizeof(o), .solver = "keep", .base = w.o};
+            struct heddle_plan *p = NULL;
+
+            CHECK_OK(heddle_plan_solve(l.g, &m, &o, &p));
+            CHECK_EQ(heddle_plan_loads_read(&l, p, g->nvalues, seq, is_moved),
+                     g->nops);
+            for (uint32_t k = 0; k < g->nops; k++)
+                CHECK_EQ(seq[k], k);
+            for (uint32_t v = 0; v < g->nvalues; v++)
+                CHECK_EQ(is_moved[v], 0);
+            heddle_plan_destroy(p);
+        }
+        heddle_plan_graph_destroy(l.g);
+        heddle_plan_graph_destroy(g);
+        heddle_scratch_drop(&mem);
+    }
+}
+
+/* What is chosen can be copied by then, each behind its operation. */
+TEST(what_is_chosen_fits_the_link)
+{
+    size_t some = 0;
+
+    for (size_t i = 0; i < test_scale(2000); i++) {
+        struct heddle_scratch mem = heddle_scratch_make(NULL);
+        uint8_t is_moved[256];
+        struct heddle_plan_graph *g;
+        struct heddle_rng rng;
+        struct rig r;
+        struct why w;
+        double end, link = 0, now = 0, rate;
+
+        test_set_seed(test_seed() + (i > 0));
+        heddle_rng_seed(&rng, test_seed());
+        (void)why_init(&w, NULL);
+        g = random_graph(&rng, 1 + heddle_rng_below32(&rng, 16), PLAIN, &w.o);
+        rig_init(&r, g, &w.o);
+        CHECK_OK(heddle_plan_users_make(g, &mem, &r.job.users));
+        rate = r.m.host.out_rate + r.m.disk.out_rate;
+        end = 3 * heddle_plan_loads_peak_time(&r.job);
+        CHECK_OK(heddle_plan_loads_choose(&r.job, end, &mem, is_moved));
+        for (uint32_t k = 0; k < g->nops; k++) {
+            const struct heddle_plan_op *op = &g->ops[k];
+
+            now += op->time;
+            for (uint32_t v = op->first_value;
+                 v < op->first_value + op->nvalues; v++)
+                if (is_moved[v]) {
+                    link = fmax(link, now) + (double)g->values[v].bytes / rate;
+                    CHECK(link <= end * (1 + 1e-9) + 1e-9);
+                    some++;
+                }
+        }
+        heddle_plan_graph_destroy(g);
+        heddle_scratch_drop(&mem);
+    }
+    CHECK(some > 0);
+}
+
+TEST_MAIN(no_program_beats_the_bound, a_pinch_by_hand,
+          loads_are_computations_of_another_graph, what_is_chosen_fits_the_link)

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * offload_graph: a graph in which a copy on the host is a cheap computation.
+ *
+ * A value that may move is replaced: its operation makes a token of no bytes (and
+ * has the value as workspace while it runs), and a new operation right behind it
+ * makes the value out of the token, in the time that the link is worth. All
+ * readers read that one. So a plan of the new graph that moves nothing says, for
+ * each gap, whether the value is kept, computed again, or comes back over the
+ * link; what solves graphs solves both questions at once. The link's own order
+ * and waiting are not in it: offload_move.c and the evaluator see to that.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "plan/offload.h"
+
+struct maker {
+    const struct heddle_plan_graph *g;
+    const uint8_t *is_moved;
+    struct heddle_plan_graph d; /* the new one */
+    struct heddle_plan_op *op;
+    struct heddle_plan_value *value;
+    uint32_t *input;
+    uint32_t *now;   /* [nvalues] the new value for a value */
+    uint32_t *token; /* [nvalues] for one that is moved */
+    struct heddle_plan_loads *out;
+};
+
+static uint32_t put_value(struct maker *k, uint64_t bytes, uint32_t op,
+                          uint32_t flags)
+{
+    k->value[k->d.nvalues] =
+        (struct heddle_plan_value){.bytes = bytes, .op = op, .flags = flags};
+    return k->d.nvalues++;
+}
+
+static struct heddle_plan_op *put_op(struct maker *k, uint32_t id)
+{
+    struct heddle_plan_op *op = &k->op[k->d.nops];
+
+    *op = (struct heddle_plan_op){.first_value = k->d.nvalues,
+                                  .first_input = k->d.ninputs,
+                                  .inplace = HEDDLE_PLAN_NONE};
+    k->out->op[k->d.nops++] = id;
+    return op;
+}
+
+static void put_load(struct maker *k, uint32_t v, double price)
+{
+    const struct heddle_plan_value *x = &k->g->values[v];
+    struct heddle_plan_op *op = put_op(k, HEDDLE_PLAN_NONE);
+
+    op->time = price * (double)x->bytes;
+    op->nvalues = 1;
+    if (k->token[v] != HEDDLE_PLAN_NONE) {
+        k->input[k->d.ninputs++] = k->token[v];
+        op->ninputs = 1;
+    }
+    k->out->value[k->d.nops - 1] = v;
+    k->now[v] =
+        put_value(k, x->bytes, k->d.nops - 1, x->flags & HEDDLE_PLAN_RESULT);
+}
+
+static void put_inputs(struct maker *k, const struct heddle_plan_op *from,
+                       struct heddle_plan_op *op)
+{
+    for (uint32_t i = 0; i < from->ninputs; i++) {
+        const uint32_t v = k->now[k->g->inputs[from->first_input + i]];
+        uint32_t at = k->d.ninputs++;
+
+        for (; at > op->first_input && k->input[at - 1] > v; at--)
+            k->input[at] = k->input[at - 1];
+        k->input[at] = v;
+    }
+    op->ninputs = from->ninputs;
+}
+
+static void put_outputs(struct maker *k, uint32_t i, struct heddle_plan_op *op)
+{
+    const struct heddle_plan_op *from = &k->g->ops[i];
+    uint32_t token = HEDDLE_PLAN_NONE;
+
+    for (uint32_t j = 0; j < from->nvalues; j++) {
+        const uint32_t v = from->first_value + j;
+        const struct heddle_plan_value *x = &k->g->values[v];
+
+        if (!k->is_moved[v]) {
+            k->now[v] = put_value(k, x->bytes, k->d.nops - 1, x->flags);
+            continue;
+        }
+        op->work_bytes += x->bytes;
+        if (token == HEDDLE_PLAN_NONE)
+            token = put_value(k, 0, k->d.nops - 1, 0);
+        k->token[v] = token;
+    }
+    op->nvalues = k->d.nvalues - op->first_value;
+    if (from->inplace != HEDDLE_PLAN_NONE && from->nvalues > 0 &&
+        !k->is_moved[from->first_value])
+        op->inplace = k->now[from->inplace];
+}
+
+/* What is there from the beginning is loaded in front of its first reader. */
+static void load_initial(struct maker *k, const struct heddle_plan_op *from,
+                         double price)
+{
+    for (uint32_t i = 0; i < from->ninputs; i++) {
+        const uint32_t v = k->g->inputs[from->first_input + i];
+
+        if (k->now[v] == HEDDLE_PLAN_NONE)
+            put_load(k, v, price);
+    }
+}
+
+static void make(struct maker *k, double price)
+{
+    for (uint32_t v = 0; v < k->g->nvalues; v++) {
+        const struct heddle_plan_value *x = &k->g->values[v];
+
+        k->token[v] = k->now[v] = HEDDLE_PLAN_NONE;
+        if (x->op == HEDDLE_PLAN_NONE && !k->is_moved[v])
+            k->now[v] = put_value(k, x->bytes, HEDDLE_PLAN_NONE, x->flags);
+    }
+    for (uint32_t i = 0; i < k->g->nops; i++) {
+        const struct heddle_plan_op *from = &k->g->ops[i];
+        struct heddle_plan_op *op;
+
+        load_initial(k, from, price);
+        op = put_op(k, i);
+        op->time = from->time;
+        op->work_bytes = from->work_bytes;
+        op->flags = from->flags;
+        put_inputs(k, from, op);
+        put_outputs(k, i, op);
+        for (uint32_t j = 0; j < from->nvalues; j++)
+            if (k->is_moved[from->first_value + j])
+                put_load(k, from->first_value + j, price);
+    }
+}
+
+heddle_status heddle_plan_loads_make(const struct heddle_plan_graph *g,
+                                     const uint8_t *is_moved, double price,
+                                     const struct heddle_plan_opts *o,
+                                     struct heddle_scratch *mem,
+                                     struct heddle_plan_loads *out)
+{
+    const size_t nv = g->nvalues, nops = nv + g->nops;
+    struct maker k = {.g = g, .is_moved = is_moved, .out = out};
+
+    k.op = heddle_scratch_get(mem, nops, sizeof(*k.op));
+    k.value = heddle_scratch_get(mem, 2 * nv, sizeof(*k.value));
+    k.input = heddle_scratch_get(mem, nv + g->ninputs, sizeof(*k.input));
+    k.now = heddle_scratch_get(mem, nv, sizeof(*k.now));
+    k.token = heddle_scratch_get(mem, nv, sizeof(*k.token));
+    out->op = heddle_scratch_get(mem, nops, sizeof(*out->op));
+    out->value = heddle_scratch_get(mem, nops, sizeof(*out->value));
+    if (k.op == NULL || k.value == NULL || k.input == NULL || k.now == NULL ||
+        k.token == NULL || out->op == NULL || out->value == NULL)
+        return HEDDLE_ENOMEM;
+    make(&k, price);
+    k.d.size = sizeof(k.d);
+    k.d.name = g->name;
+    k.d.ops = k.op;
+    k.d.values = k.value;
+    k.d.inputs = k.input;
+    return heddle_plan_graph_create(&k.d, o, &out->g);
+}
+
+size_t heddle_plan_loads_read(const struct heddle_plan_loads *l,
+                              const struct heddle_plan *p, uint32_t nvalues,
+                              uint32_t *seq, uint8_t *is_moved)
+{
+    size_t n = 0;
+
+    memset(is_moved, 0, nvalues);
+    for (uint32_t i = 0; i < p->nsteps; i++) {
+        const uint32_t op = p->steps[i].what;
+
+        if (p->steps[i].kind != HEDDLE_PLAN_COMPUTE)
+            continue;
+        if (l->op[op] != HEDDLE_PLAN_NONE)
+            seq[n++] = l->op[op];
+        else if (is_moved[l->value[op]] < 2)
+            is_moved[l->value[op]]++;
+    }
+    for (uint32_t v = 0; v < nvalues; v++)
+        is_moved[v] = is_moved[v] > 1;
+    return n;
+}
+
+/* ---- which values ------------------------------------------------------------ */
+
+enum { CANDIDATES = 2048 };
+
+double heddle_plan_loads_peak_time(const struct heddle_plan_job *job)
+{
+    const struct heddle_plan_graph *g = job->g;
+    uint64_t live = 0, most = 0;
+    double now = 0, at = 0;
+
+    for (uint32_t i = 0; i < g->nops; i++) {
+        const struct heddle_plan_op *op = &g->ops[i];
+
+        for (uint32_t k = 0; k < op->nvalues; k++)
+            live += g->values[op->first_value + k].bytes;
+        if (live > most) {
+            most = live;
+            at = now;
+        }
+        for (uint32_t k = 0; k < op->ninputs; k++) {
+            const uint32_t v = g->inputs[op->first_input + k];
+
+            if (job->users.user[job->users.first[v + 1] - 1] == i &&
+                g->values[v].op != HEDDLE_PLAN_NONE)
+                live -= g->values[v].bytes;
+        }
+        for (uint32_t k = 0; k < op->nvalues; k++) {
+            const uint32_t v = op->first_value + k;
+
+            if (job->users.first[v + 1] == job->users.first[v])
+                live -= g->values[v].bytes;
+        }
+        now += op->time;
+    }
+    return at;
+}
+
+struct candidate {
+    double worth; /* time per byte */
+    double made, link;
+    uint32_t value;
+};
+
+static bool is_worth_more(const struct candidate *a, const struct candidate *b)
+{
+    return a->worth != b->worth ? a->worth > b->worth : a->value < b->value;
+}
+
+static void sort_candidates(struct candidate *v, uint32_t n)
+{
+    for (uint32_t h = n / 2; h > 0; h = h == 2 ? 1 : h * 5 / 11)
+        for (uint32_t i = h; i < n; i++) {
+            const struct candidate x = v[i];
+            uint32_t k = i;
+
+            for (; k >= h && is_worth_more(&x, &v[k - h]); k -= h)
+                v[k] = v[k - h];
+            v[k] = x;
+        }
+}
+
+static uint32_t find_candidates(const struct heddle_plan_job *job, double rate,
+                                struct candidate *out)
+{
+    const struct heddle_plan_graph *g = job->g;
+    const struct heddle_plan_users *u = &job->users;
+    double now = 0;
+    uint32_t n = 0;
+
+    for (uint32_t v = 0; v < g->nvalues; v++)
+        if (g->values[v].op == HEDDLE_PLAN_NONE && g->values[v].bytes > 0 &&
+            u->first[v + 1] > u->first[v])
+            out[n++] = (struct candidate){
+                .worth = INFINITY,
+                .link = heddle_plan_is_initial(&g->values[v])
+                            ? (double)g->values[v].bytes / rate
+                            : 0,
+                .value = v};
+    for (uint32_t i = 0; i < g->nops; i++) {
+        const struct heddle_plan_op *op = &g->ops[i];
+
+        now += op->time;
+        for (uint32_t k = 0; k < op->nvalues && op->nvalues < 64; k++) {
+            const uint32_t v = op->first_value + k;
+            const struct heddle_plan_value *x = &g->values[v];
+
+            if (x->bytes > 0 && u->first[v + 1] > u->first[v] &&
+                u->user[u->first[v + 1] - 1] > i + 1 &&
+                (x->flags & HEDDLE_PLAN_RESULT) == 0)
+                out[n++] =
+                    (struct candidate){.worth = op->time / (double)x->bytes,
+                                       .made = now,
+                                       .link = (double)x->bytes / rate,
+                                       .value = v};
+        }
+    }
+    sort_candidates(out, n);
+    return n < CANDIDATES ? n : CANDIDATES;
+}
+
+/* Whether the link can copy all that are chosen by `end`: of those made from some
+ * time on, the sum fits in what is left. */
+static bool can_copy(const struct candidate *v, const uint32_t *chosen,
+                     uint32_t n, double end)
+{
+    double busy = 0;
+
+    for (uint32_t i = n; i-- > 0;) { /* the last made first */
+        busy += v[chosen[i]].link;
+        if (v[chosen[i]].made + busy > end)
+            return false;
+    }
+    return true;
+}
+
+heddle_status heddle_plan_loads_choose(const struct heddle_plan_job *job,
+                                       double end, struct heddle_scratch *mem,
+                                       uint8_t *is_moved)
+{
+    const uint32_t nv = job->g->nvalues;
+    const double rate = job->m->host.out_rate + job->m->disk.out_rate;
+    struct candidate *v = heddle_scratch_get(mem, nv, sizeof(*v));
+    uint32_t *chosen = heddle_scratch_get(mem, nv, sizeof(*chosen));
+    uint32_t n, nchosen = 0;
+
+    if (v == NULL || chosen == NULL)
+        return HEDDLE_ENOMEM;
+    memset(is_moved, 0, nv);
+    n = find_candidates(job, rate, v);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t at = nchosen++;
+
+        for (; at > 0 && v[chosen[at - 1]].made > v[i].made; at--)
+            chosen[at] = chosen[at - 1];
+        chosen[at] = i;
+        if (can_copy(v, chosen, nchosen, end))
+            continue;
+        nchosen--;
+        memmove(&chosen[at], &chosen[at + 1], (nchosen - at) * sizeof(*chosen));
+    }
+    for (uint32_t i = 0; i < nchosen; i++)
+        is_moved[v[chosen[i]].value] = 1;
+    return HEDDLE_OK;
+}
