@@ -95,9 +95,21 @@ bool heddle_plan_cut_trace(struct heddle_plan_cut_table *t, uint32_t slots,
 
 /* --- all of it (cut_seq.c) --------------------------------------------------- */
 
-/* The best sequence within x->budget that blocks give in `seconds` or a little
- * more, in s. HEDDLE_ENOENT: none; HEDDLE_ENOMEM. */
+struct heddle_plan_blocks_try {
+    double seconds; /* to spend, or a little more */
+    double goal;    /* a sequence that takes so long is at hand; INFINITY */
+    uint32_t turn, most; /* the best cuts so far; 0: all are tried */
+};
+
+/* The best sequence within x->budget that blocks give, in s. HEDDLE_ENOENT: none,
+ * or it became clear that they do not reach the goal; HEDDLE_ENOMEM. */
 HEDDLE_MUST_USE heddle_status heddle_plan_blocks_seq(
-    struct heddle_plan_search *x, double seconds, struct heddle_plan_seq *s);
+    struct heddle_plan_search *x, struct heddle_plan_blocks_try *try,
+    struct heddle_plan_seq *s);
+/* A plan of it, with addresses that fit: lowers x->budget until they do. */
+HEDDLE_MUST_USE heddle_status heddle_plan_blocks_plan(
+    struct heddle_plan_search *x, struct heddle_plan_blocks_try *try,
+    struct heddle_plan_seq *s, const char *solver, double bound,
+    struct heddle_plan **out);
 
 #endif /* HEDDLE_PLAN_CUT_H */

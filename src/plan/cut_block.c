@@ -391,6 +391,19 @@ static void add_option(struct solve *z)
     h->option[h->noptions++] = o;
 }
 
+/* No operation needs more. */
+static uint64_t floor_of(const struct part *p)
+{
+    uint64_t most = 0;
+
+    for (uint32_t i = 0; i < p->g.nops; i++) {
+        const uint64_t b = heddle_plan_op_bytes(&p->g, i, 1);
+
+        most = b > most ? b : most;
+    }
+    return most;
+}
+
 /* Solves for both budgets. HEDDLE_ENOENT: there is no such option. */
 static heddle_status try_budgets(struct solve *z, uint64_t peak, uint64_t saved)
 {
@@ -403,7 +416,7 @@ static heddle_status try_budgets(struct solve *z, uint64_t peak, uint64_t saved)
     z->m.budget = peak;
     heddle_rng_seed(&z->x.rng, 0);
     z->x.noise = 0;
-    z->job.floor = heddle_plan_floor(&z->p->g, NULL);
+    z->job.floor = floor_of(z->p);
     if (z->job.floor > peak)
         return HEDDLE_ENOENT;
     st = heddle_plan_first_seq(&z->x, &z->s);
@@ -477,6 +490,7 @@ static heddle_status solve_part(struct make *k, struct part *p)
         st = heddle_plan_seq_init(&z.s, &p->g, z.x.room, &z.x.mem)
                  ? try_all(&z)
                  : HEDDLE_ENOMEM;
+        k->x->work += z.x.work;
         heddle_plan_search_fini(&z.x);
     }
     p->op[p->inside].work_bytes = 0;

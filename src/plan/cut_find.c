@@ -82,10 +82,10 @@ static heddle_status find_fullest(const struct heddle_plan_job *job,
 static void add_turn(uint32_t p, uint32_t nops, uint32_t most, uint32_t *turn,
                      uint32_t *n)
 {
-    if (p == 0 || p >= nops || *n == most)
+    if (p < nops / 8 || p == 0 || p >= nops || *n == most)
         return;
     for (uint32_t i = 0; i < *n; i++)
-        if ((p > turn[i] ? p - turn[i] : turn[i] - p) <= nops / 64)
+        if ((p > turn[i] ? p - turn[i] : turn[i] - p) <= nops / 16)
             return;
     turn[(*n)++] = p;
 }

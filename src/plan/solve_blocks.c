@@ -22,6 +22,8 @@ static heddle_status solve(struct heddle_plan_search *x,
 {
     const struct heddle_plan_job *job = x->job;
     const struct heddle_plan_opts *o = &job->opts.base;
+    struct heddle_plan_blocks_try try = {
+        .seconds = SHARE * job->opts.time_limit_s, .goal = INFINITY};
     double bound = 0;
     heddle_status st = heddle_plan_bound_dag(job, 0, 0, &bound);
 
@@ -31,14 +33,7 @@ static heddle_status solve(struct heddle_plan_search *x,
         return heddle_plan_fail(o, HEDDLE_ENOENT,
                                 "no plan exists: what must not be computed "
                                 "again needs more than the budget");
-    st = heddle_plan_blocks_seq(x, SHARE * job->opts.time_limit_s, s);
-    if (st == HEDDLE_ENOENT)
-        return heddle_plan_fail(o, st,
-                                "no plan found as a chain of blocks within %s",
-                                heddle_plan_bytes_label(job->m->budget).text);
-    if (st != HEDDLE_OK)
-        return heddle_plan_fail(o, st, "no memory for the solver");
-    return heddle_plan_place_seq(x, s, "blocks", bound, out);
+    return heddle_plan_blocks_plan(x, &try, s, "blocks", bound, out);
 }
 
 static heddle_status blocks_solve(const struct heddle_plan_job *job,
