@@ -26,6 +26,7 @@ enum {
     FEW_SAVES = 8, /* budgets of what is saved */
     FEW_PEAKS = 4, /* budgets of the memory while it runs */
     WIDE = 64,     /* outputs of an operation */
+    SMALL = 80,    /* operations of a small block */
 };
 
 /* The graph of a block; operations: forward, the inside, leavers, backward. */
@@ -404,6 +405,30 @@ static uint64_t floor_of(const struct part *p)
     return most;
 }
 
+/* A sequence of the block within the budget. In large blocks
+ * heddle_plan_first_seq() would try for long what need not be. */
+static heddle_status block_seq(struct solve *z)
+{
+    struct heddle_plan_search *x = &z->x;
+    heddle_status st = HEDDLE_OK;
+
+    if (z->p->g.nops <= SMALL)
+        return heddle_plan_first_seq(x, &z->s);
+    heddle_plan_seq_start(&z->s);
+    if (!heddle_plan_seq_eval(&z->s))
+        return HEDDLE_ENOMEM;
+    x->batch = 4;
+    x->max_time = 4 * z->s.time;
+    if (!heddle_plan_reduce(x, &z->s)) {
+        x->max_time = 4 * z->time[0];
+        x->patience = 4;
+        st = heddle_plan_evict(x, HEDDLE_PLAN_RULE_NEXT, &z->s);
+    }
+    if (st == HEDDLE_OK)
+        heddle_plan_prune(x, &z->s);
+    return st;
+}
+
 /* Solves for both budgets. HEDDLE_ENOENT: there is no such option. */
 static heddle_status try_budgets(struct solve *z, uint64_t peak, uint64_t saved)
 {
@@ -419,7 +444,7 @@ static heddle_status try_budgets(struct solve *z, uint64_t peak, uint64_t saved)
     z->job.floor = floor_of(z->p);
     if (z->job.floor > peak)
         return HEDDLE_ENOENT;
-    st = heddle_plan_first_seq(&z->x, &z->s);
+    st = block_seq(z);
     if (st == HEDDLE_OK)
         add_option(z);
     return st;

@@ -28,7 +28,6 @@
 #define BLOCKS 0.2  /* of the time, for a chain of blocks */
 #define SHARE  0.7  /* of the time, for the search */
 #define GAP    0.2  /* of the increase: below it another order is not tried */
-#define FREE   0.9  /* of the increase in another order: blocks are taken */
 #define GAIN   0.7  /* of the increase: below it another order is taken */
 
 struct improve {
@@ -303,45 +302,16 @@ static bool try_free(struct improve *m, bool has_given)
     return false;
 }
 
-/* A first sequence in the given order. What takes long without blocks is left to
- * them; what they cannot do may take all the time there is. */
-static heddle_status given_seq(struct improve *m)
+/* Goes on from a chain of blocks if that is better than `goal`. */
+static heddle_status try_blocks(struct improve *m, double goal)
 {
     struct heddle_plan_search *x = &m->x;
-    const uint64_t late_ns = x->deadline_ns;
-    const double limit_s = m->job.opts.time_limit_s;
-    struct heddle_plan_blocks_try try = {.seconds = BLOCKS * limit_s,
-                                         .goal = INFINITY};
-    bool is_late;
-    heddle_status st;
-
-    x->deadline_ns = heddle_clock_ns() + (uint64_t)(LEASH * limit_s * 1e9);
-    st = heddle_plan_first_seq(x, &m->cur);
-    is_late = heddle_plan_search_is_late(x);
-    x->deadline_ns = late_ns;
-    if (st == HEDDLE_ENOENT)
-        st = heddle_plan_blocks_seq(x, &try, &m->cur);
-    if (st == HEDDLE_ENOENT && is_late)
-        st = heddle_plan_first_seq(x, &m->cur);
-    return st;
-}
-
-/* Goes on from a chain of blocks if that is better than the plan. */
-static heddle_status try_blocks(struct improve *m)
-{
-    struct heddle_plan_search *x = &m->x;
-    const bool is_free = x->is_free;
     const int64_t budget = x->budget;
-    const double goal =
-        m->base + (m->plan->makespan - m->base) * (is_free ? FREE : 1);
     struct heddle_plan_blocks_try try = {
         .seconds = BLOCKS * m->job.opts.time_limit_s, .goal = goal};
     struct heddle_plan *p = NULL;
     heddle_status st;
 
-    if (m->is_stopped || !(m->plan->makespan > m->base * (1 + 1e-9)))
-        return HEDDLE_OK;
-    x->is_free = false;
     x->budget = (int64_t)m->job.m->budget;
     st = heddle_plan_blocks_plan(x, &try, &m->trial, "improve", m->base, &p);
     if (st == HEDDLE_OK && p->makespan < goal) {
@@ -353,9 +323,31 @@ static heddle_status try_blocks(struct improve *m)
         return HEDDLE_OK;
     }
     heddle_plan_destroy(p);
-    x->is_free = is_free;
     x->budget = budget;
     return st == HEDDLE_ENOENT ? HEDDLE_OK : st;
+}
+
+/* A first sequence in the given order, in m->cur. What takes long without blocks
+ * is left to them (then there is a plan); what they cannot do may take all the
+ * time there is. */
+static heddle_status given_seq(struct improve *m)
+{
+    struct heddle_plan_search *x = &m->x;
+    const uint64_t late_ns = x->deadline_ns;
+    const double leash = LEASH * m->job.opts.time_limit_s;
+    bool is_late;
+    heddle_status st;
+
+    x->deadline_ns = heddle_clock_ns() + (uint64_t)(leash * 1e9);
+    st = heddle_plan_first_seq(x, &m->cur);
+    is_late = heddle_plan_search_is_late(x);
+    x->deadline_ns = late_ns;
+    if (st != HEDDLE_ENOENT)
+        return st;
+    st = try_blocks(m, INFINITY);
+    if (st == HEDDLE_OK && m->plan == NULL)
+        st = is_late ? heddle_plan_first_seq(x, &m->cur) : HEDDLE_ENOENT;
+    return st;
 }
 
 static heddle_status first_plan(struct improve *m,
@@ -370,6 +362,8 @@ static heddle_status first_plan(struct improve *m,
     if (st != HEDDLE_OK && st != HEDDLE_ENOENT)
         return heddle_plan_fail(&job->opts.base, st,
                                 "no memory for the solver");
+    if (m->plan != NULL)
+        return HEDDLE_OK;
     if (has_given)
         heddle_plan_seq_copy(&m->best, &m->cur);
     if (try_free(m, has_given)) {
@@ -407,8 +401,9 @@ static heddle_status run(struct improve *m, const struct heddle_plan_job *job)
                                 "no plan exists: what must not be computed "
                                 "again needs more than the budget");
     st = first_plan(m, job);
-    if (st == HEDDLE_OK)
-        st = try_blocks(m);
+    if (st == HEDDLE_OK && !m->is_stopped && !x->is_free &&
+        m->plan->makespan > m->base * (1 + 1e-9))
+        st = try_blocks(m, m->plan->makespan);
     if (st == HEDDLE_OK && !x->is_free)
         st =
             heddle_plan_bound_dag(&m->job, m->plan->makespan, CLIMB, &m->bound);
