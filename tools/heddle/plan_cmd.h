@@ -84,6 +84,7 @@ int plan_bench_pipeline(struct cli *c, const struct heddle_plan_graph *g,
 
 /* --- verbs ------------------------------------------------------------------ */
 
-extern const struct heddle_cmd heddle_plan_verb_check, heddle_plan_verb_show;
+extern const struct heddle_cmd heddle_plan_verb_check, heddle_plan_verb_exact,
+    heddle_plan_verb_show;
 
 #endif /* HEDDLE_TOOLS_PLAN_CMD_H */
