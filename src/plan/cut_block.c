@@ -469,7 +469,7 @@ static heddle_status try_all(struct solve *z)
     for (uint32_t i = 0; i < FEW_SAVES; i++) {
         const double part = (double)i / FEW_SAVES;
 
-        if (heddle_plan_job_is_late(z->k->job))
+        if (heddle_plan_search_is_late(z->k->x))
             return HEDDLE_OK;
         st = try_budgets(z, most,
                          least + (uint64_t)(part * (double)(all - least)));
@@ -479,7 +479,7 @@ static heddle_status try_all(struct solve *z)
     for (uint32_t i = 1; i <= FEW_PEAKS; i++) {
         const uint64_t peak = most - most / 8 * i;
 
-        if (heddle_plan_job_is_late(z->k->job))
+        if (heddle_plan_search_is_late(z->k->x))
             break;
         st = try_budgets(z, peak, all < peak ? all : peak);
         if (st == HEDDLE_OK)
