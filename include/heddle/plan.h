@@ -240,6 +240,10 @@ struct heddle_plan_solve_opts {
     int (*progress)(void *user, double seconds, const struct heddle_plan *best);
     void *user;
     struct heddle_plan_opts base;
+    /* A plan of the same graph that fits m->budget, or NULL: the answer is not
+     * worse. One for less memory is one for more: passed on from budget to budget,
+     * more memory never costs time. */
+    const struct heddle_plan *known;
 };
 
 /*
