@@ -253,8 +253,10 @@ static void net_input(struct net *n, uint32_t v)
 }
 
 /* x -> a -> b -> b + x, again and again, and back. Times differ a little. */
-static struct heddle_plan_graph *make_net(struct heddle_rng *r)
+static struct heddle_plan_graph *make_net(struct heddle_rng *r,
+                                          uint32_t repeats)
 {
+    const uint32_t nforward = repeats * PER_BLOCK + 1;
     static struct net n;
     struct heddle_plan_graph *g = NULL;
     struct why w;
@@ -265,20 +267,20 @@ static struct heddle_plan_graph *make_net(struct heddle_rng *r)
                                      .ops = n.op,
                                      .values = n.value,
                                      .inputs = n.input};
-    for (uint32_t i = 0; i < NFORWARD; i++) {
+    for (uint32_t i = 0; i < nforward; i++) {
         net_op(&n, 10 + (double)heddle_rng_below(r, 5), 100);
         if (i > 0 && i % PER_BLOCK == 0)
             net_input(&n, i - PER_BLOCK);
         if (i > 0)
             net_input(&n, i - 1);
     }
-    for (uint32_t i = NFORWARD; i-- > 1;) {
+    for (uint32_t i = nforward; i-- > 1;) {
         net_op(&n, 20, 100);
         if (i % PER_BLOCK == 0)
             net_input(&n, i - PER_BLOCK);
         net_input(&n, i - 1);
         net_input(&n, i);
-        if (i < NFORWARD - 1)
+        if (i < nforward - 1)
             net_input(&n, n.g.nvalues - 2);
     }
     CHECK_OK(heddle_plan_graph_create(&n.g, why_init(&w, NULL), &g));
@@ -295,7 +297,7 @@ TEST(equal_blocks_are_solved_once)
     struct bench b;
 
     heddle_rng_seed(&r, 1);
-    g = make_net(&r);
+    g = make_net(&r, REPEATS);
     bench_init(&b, g, heddle_plan_peak(g) / 2);
     CHECK_OK(heddle_plan_find_turns(&b.r.job, 3, turn, &nturns));
     CHECK(nturns > 0 && turn[0] + 4 >= NFORWARD && turn[0] <= NFORWARD + 4);
@@ -317,7 +319,7 @@ TEST(a_network_within_little)
     double before = INFINITY;
 
     heddle_rng_seed(&r, 2);
-    g = make_net(&r);
+    g = make_net(&r, REPEATS);
     for (uint64_t part = 20; part <= 100; part += 20) {
         struct why w;
         const struct heddle_plan_machine m = {
@@ -338,5 +340,35 @@ TEST(a_network_within_little)
     heddle_plan_graph_destroy(g);
 }
 
+TEST(no_memory)
+{
+    struct heddle_rng r;
+    struct heddle_plan_graph *g;
+    struct heddle_plan_machine m = {.size = sizeof(m)};
+    struct faulty f;
+    unsigned nfailed = 0;
+
+    heddle_rng_seed(&r, 3);
+    g = make_net(&r, 3);
+    m.budget = heddle_plan_peak(g) * 6 / 10;
+    for (size_t k = 1; k == 1 || f.has_failed; k++) {
+        struct why w;
+        struct heddle_plan_solve_opts o = {
+            .size = sizeof(o), .solver = "blocks", .time_limit_s = 0.01};
+        struct heddle_plan *p = NULL;
+        heddle_status st;
+
+        faulty_init(&f, k);
+        o.base = *why_init(&w, &f.a);
+        st = heddle_plan_solve(g, &m, &o, &p);
+        CHECK(st == HEDDLE_OK || (st == HEDDLE_ENOMEM && f.has_failed));
+        nfailed += st == HEDDLE_ENOMEM;
+        heddle_plan_destroy(p);
+        CHECK_EQ(f.nlive, 0);
+    }
+    CHECK(nfailed > 50);
+    heddle_plan_graph_destroy(g);
+}
+
 TEST_MAIN(cuts_are_what_they_say, a_chain_of_layers,
-          equal_blocks_are_solved_once, a_network_within_little)
+          equal_blocks_are_solved_once, a_network_within_little, no_memory)

@@ -30,6 +30,7 @@
 #define BLOCKS_LARGE 0.5 /* the same for large graphs: rounds do little there */
 #define SHARE        0.7 /* of the time, for the search */
 #define SECOND       0.6 /* of what is left of the time, for another order */
+#define WORTH        0.95  /* of the increase: another order is taken */
 #define LITTLE       0.002 /* of all times: not worth another order */
 #define GAP          0.2 /* of the increase: below it another order is not tried */
 #define GAIN         0.7 /* of the increase: below it another order is taken */
@@ -481,7 +482,9 @@ static void try_second(const struct heddle_plan_job *job,
     second.opts.base.why_bytes = sizeof(why);
     if (one_pass(&second, true, &is_free, &p) != HEDDLE_OK)
         return;
-    if (p->makespan < (*best)->makespan) {
+    /* a little less is not worth the bound */
+    if (p->makespan - p->baseline <
+        WORTH * ((*best)->makespan - (*best)->baseline)) {
         heddle_plan_destroy(*best);
         *best = p;
     } else {
