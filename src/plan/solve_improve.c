@@ -29,7 +29,7 @@
 #define BLOCKS       0.2  /* of the time, for a chain of blocks */
 #define BLOCKS_LARGE 0.5 /* the same for large graphs: rounds do little there */
 #define SHARE        0.7 /* of the time, for the search */
-#define SECOND       0.6 /* of what is left of the time, for another order */
+#define SECOND       0.2 /* of the time, for another order at the end */
 #define WORTH        0.95  /* of the increase: another order is taken */
 #define LITTLE       0.002 /* of all times: not worth another order */
 #define GAP          0.2 /* of the increase: below it another order is not tried */
@@ -470,11 +470,11 @@ static void try_second(const struct heddle_plan_job *job,
     bool is_free;
 
     second.start_ns = heddle_clock_ns();
-    if (job->g->nops > LARGE || second.start_ns >= job->deadline_ns ||
+    if (job->g->nops > LARGE ||
+        heddle_plan_job_seconds(job) > (1 - SECOND) * job->opts.time_limit_s ||
         (*best)->makespan <= (*best)->baseline * (1 + LITTLE))
         return;
-    second.opts.time_limit_s =
-        SECOND * (double)(job->deadline_ns - second.start_ns) * 1e-9;
+    second.opts.time_limit_s = SECOND * job->opts.time_limit_s;
     second.deadline_ns =
         second.start_ns + (uint64_t)(second.opts.time_limit_s * 1e9);
     second.opts.progress = NULL;
