@@ -313,6 +313,7 @@ static heddle_status try_blocks(struct improve *m, double goal)
 {
     struct heddle_plan_search *x = &m->x;
     const int64_t budget = x->budget;
+    const uint64_t late_ns = x->deadline_ns;
     const double share = x->g->nops > LARGE ? BLOCKS_LARGE : BLOCKS;
     struct heddle_plan_blocks_try try = {
         .seconds = share * m->job.opts.time_limit_s, .goal = goal};
@@ -321,8 +322,11 @@ static heddle_status try_blocks(struct improve *m, double goal)
 
     if (x->g->nops < TINY)
         return HEDDLE_OK;
+    if (m->plan != NULL) /* no hurry to have one */
+        x->deadline_ns = m->job.deadline_ns;
     x->budget = (int64_t)m->job.m->budget;
     st = heddle_plan_blocks_plan(x, &try, &m->trial, "improve", m->base, &p);
+    x->deadline_ns = late_ns;
     if (st == HEDDLE_OK && p->makespan < goal) {
         heddle_plan_destroy(m->plan);
         m->plan = p;
@@ -411,6 +415,7 @@ static heddle_status run(struct improve *m, const struct heddle_plan_job *job)
                                 "again needs more than the budget");
     st = first_plan(m, job);
     if (st == HEDDLE_OK && !m->is_stopped && !x->is_free &&
+        !heddle_plan_job_is_late(&m->job) &&
         m->plan->makespan > m->base * (1 + 1e-9))
         st = try_blocks(m, m->plan->makespan);
     if (st == HEDDLE_OK && !x->is_free)
