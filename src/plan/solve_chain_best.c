@@ -20,7 +20,8 @@ static const struct heddle_plan_model *const models[] = {
 enum {
     NMODELS = sizeof(models) / sizeof(models[0]),
     UNPINNED = 2,
-    FINE = 4, /* times what is useful: as good as exact */
+    SHORT = 40, /* layers: the models do it better */
+    FINE = 4,   /* times what is useful: as good as exact */
 };
 #define GRAPHS 0.4 /* of the time, for a plan of the chain as a graph */
 
@@ -94,7 +95,8 @@ static heddle_status try_graphs(const struct heddle_plan_job *job,
     struct heddle_plan *p = NULL;
     heddle_status st;
 
-    if (s == NULL || slots_of(job, UNPINNED) >= FINE * useful_slots(job))
+    if (s == NULL || job->g->chain->n < SHORT ||
+        slots_of(job, UNPINNED) >= FINE * useful_slots(job))
         return HEDDLE_OK;
     one.start_ns = heddle_clock_ns();
     one.opts.time_limit_s = GRAPHS * job->opts.time_limit_s;
