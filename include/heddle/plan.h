@@ -240,6 +240,10 @@ struct heddle_plan_solve_opts {
     int (*progress)(void *user, double seconds, const struct heddle_plan *best);
     void *user;
     struct heddle_plan_opts base;
+    /* A plan of the same graph that fits m->budget, or NULL: the answer is not
+     * worse. One for less memory is one for more: passed on from budget to budget,
+     * more memory never costs time. */
+    const struct heddle_plan *known;
 };
 
 /*
@@ -253,6 +257,30 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_plan_solve(
     const struct heddle_plan_graph *g, const struct heddle_plan_machine *m,
     const struct heddle_plan_solve_opts *opts, struct heddle_plan **out);
 HEDDLE_API void heddle_plan_destroy(struct heddle_plan *p);
+
+/* What is known of a sequence beyond its operations. */
+struct heddle_plan_sequence_claim {
+    const char *solver;     /* that found it; NULL: "sequence" */
+    double lower_bound;     /* on the makespan; 0: every op once */
+    const char *bound_note; /* what the bound assumes; NULL: "every op once" */
+};
+
+/*
+ * A plan of operations in an order that somebody else found; an op may occur
+ * several times, and every op does. What an occurrence makes serves all readers up
+ * to the next occurrence of the same op and is dropped behind the last of them.
+ *
+ * HEDDLE_OK      it fits
+ * HEDDLE_ENOENT  what is alive or its addresses need more than m->budget
+ * HEDDLE_EINVAL  a reader without what it reads, an op that is missing or
+ *                repeated though it must not be, a bound above the makespan
+ * HEDDLE_ENOMEM
+ */
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_plan_from_sequence(
+    const struct heddle_plan_graph *g, const struct heddle_plan_machine *m,
+    const uint32_t *ops, size_t nops,
+    const struct heddle_plan_sequence_claim *claim,
+    const struct heddle_plan_opts *opts, struct heddle_plan **out);
 
 struct heddle_plan_solver {
     const char *name, *help;

@@ -24,6 +24,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/sort.h"
+
 #define NONE     HEDDLE_PLAN_NONE
 #define NCUT_MAX 400
 
@@ -138,6 +140,29 @@ static heddle_status make_gaps(struct bound *b, struct heddle_scratch *mem)
             heddle_plan_op_bytes(g, i, op->nvalues > 0 ? 1 : 0));
     }
     add_initial(b, may_go);
+    return HEDDLE_OK;
+}
+
+/* Cheapest bytes first: then the gaps of each cut are in order for best_cut(). */
+static heddle_status sort_gaps(struct bound *b, struct heddle_scratch *mem)
+{
+    const size_t n = b->ngap;
+    struct heddle_pair *p = heddle_scratch_get(mem, 2 * n, sizeof(*p));
+    struct gap *sorted = heddle_scratch_get(mem, n, sizeof(*sorted));
+
+    if (p == NULL || sorted == NULL)
+        return HEDDLE_ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        const double rate = b->gap[i].time / b->gap[i].size;
+
+        /* not negative: the order of bits is that of numbers */
+        memcpy(&p[i].key, &rate, sizeof(rate));
+        p[i].idx = i;
+    }
+    heddle_sort_pairs(p, p + n, n);
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = b->gap[p[i].idx];
+    b->gap = sorted;
     return HEDDLE_OK;
 }
 
@@ -268,6 +293,12 @@ static void keep_best(struct bound *b)
 
 static void sort_keys(uint32_t *order, const double *key, uint32_t n)
 {
+    uint32_t sorted = 1;
+
+    while (sorted < n && key[order[sorted - 1]] <= key[order[sorted]])
+        sorted++;
+    if (sorted >= n)
+        return;
     for (uint32_t gap = n / 2; gap > 0; gap = gap == 2 ? 1 : gap * 5 / 11)
         for (uint32_t i = gap; i < n; i++) {
             const uint32_t t = order[i];
@@ -414,6 +445,8 @@ heddle_status heddle_plan_bound_dag(const struct heddle_plan_job *job,
     for (uint32_t i = 0; i < job->g->nops; i++)
         base += job->g->ops[i].time;
     *out = base;
+    if (st == HEDDLE_OK)
+        st = sort_gaps(&b, &mem);
     if (st == HEDDLE_OK)
         st = make_cuts(&b, &mem);
     if (st == HEDDLE_OK)

@@ -3,6 +3,8 @@
  * draft, eval: sequences against the plain definition of liveness, and a
  * timetable by hand.
  */
+#include <math.h>
+
 #include "plan/plan_test.h"
 
 /* ---- sequences ------------------------------------------------------------- */
@@ -209,7 +211,64 @@ TEST(streams_overlap_as_the_rules_say)
     heddle_plan_graph_destroy(g);
 }
 
-/* ---- addresses ------------------------------------------------------------- */
+/* ---- given sequences ------------------------------------------------------- */
+
+/* Sequences that somebody else found. */
+TEST(plans_of_sequences)
+{
+    struct heddle_rng r;
+    struct why w;
+    struct heddle_plan_graph *g;
+    struct heddle_plan *p = NULL;
+    struct heddle_plan_machine m = {.size = sizeof(m)};
+    struct heddle_plan_sequence_claim claim = {.solver = "mine"};
+    uint32_t seq[13];
+    struct faulty f;
+
+    heddle_rng_seed(&r, 8);
+    g = random_graph(&r, 12, PLAIN, why_init(&w, NULL));
+    for (uint32_t i = 0; i < 12; i++)
+        seq[i] = i;
+    seq[12] = 0; /* again, for nothing */
+    m.budget = 2 * heddle_plan_peak(g);
+    CHECK_OK(heddle_plan_from_sequence(g, &m, seq, 12, &claim, &w.o, &p));
+    CHECK_OK(heddle_plan_check(g, &m, p, &w.o, NULL));
+    CHECK_STR(p->solver, "mine");
+    CHECK_EQ(p->peak_bytes, heddle_plan_peak(g));
+    CHECK_NEAR(p->makespan, p->baseline, 0);
+    claim.lower_bound = 2 * p->makespan + 1;
+    heddle_plan_destroy(p);
+    CHECK_STATUS(heddle_plan_from_sequence(g, &m, seq, 12, &claim, &w.o, &p),
+                 HEDDLE_EINVAL);
+    claim.lower_bound = (double)NAN;
+    CHECK_STATUS(heddle_plan_from_sequence(g, &m, seq, 12, &claim, &w.o, &p),
+                 HEDDLE_EINVAL);
+    CHECK_OK(heddle_plan_from_sequence(g, &m, seq, 13, NULL, &w.o, &p));
+    CHECK_NEAR(p->makespan, p->baseline + g->ops[0].time, 1e-9);
+    CHECK_STR(p->solver, "sequence");
+    heddle_plan_destroy(p);
+    CHECK_STATUS(heddle_plan_from_sequence(g, &m, seq, 11, NULL, &w.o, &p),
+                 HEDDLE_EINVAL);
+    CHECK_STATUS(heddle_plan_from_sequence(NULL, &m, seq, 12, NULL, &w.o, &p),
+                 HEDDLE_EINVAL);
+    m.budget = heddle_plan_peak(g) - 1;
+    CHECK_STATUS(heddle_plan_from_sequence(g, &m, seq, 12, NULL, &w.o, &p),
+                 HEDDLE_ENOENT);
+    m.budget = 2 * heddle_plan_peak(g);
+    for (size_t k = 1; k == 1 || f.has_failed; k++) {
+        heddle_status st;
+
+        faulty_init(&f, k);
+        p = NULL;
+        st = heddle_plan_from_sequence(g, &m, seq, 12, NULL, why_init(&w, &f.a),
+                                       &p);
+        CHECK(st == HEDDLE_OK || (st == HEDDLE_ENOMEM && f.has_failed));
+        heddle_plan_destroy(p);
+        CHECK_EQ(f.nlive, 0);
+    }
+    heddle_plan_graph_destroy(g);
+}
 
 TEST_MAIN(sequences_are_as_defined, the_given_order_has_the_peak,
-          bad_sequences_are_named, streams_overlap_as_the_rules_say)
+          bad_sequences_are_named, streams_overlap_as_the_rules_say,
+          plans_of_sequences)

@@ -58,12 +58,33 @@ bool heddle_plan_job_report(const struct heddle_plan_job *job,
 
 /* ---- choosing ------------------------------------------------------------ */
 
+/* The solver with the highest rank. NULL: there is none. */
+static const struct heddle_plan_solver_ops *
+find_best(const struct heddle_plan_job *job, bool only_for_chains)
+{
+    const struct heddle_plan_solver_ops *best = NULL;
+    int best_rank = 0;
+
+    for (size_t i = 0; heddle_plan_solver_table[i] != NULL; i++) {
+        const struct heddle_plan_solver_ops *s = heddle_plan_solver_table[i];
+        int rank;
+
+        if (s->face.is_for_chains ? job->g->chain == NULL : only_for_chains)
+            continue;
+        rank = s->rank(job);
+        if (rank > best_rank) {
+            best_rank = rank;
+            best = s;
+        }
+    }
+    return best;
+}
+
 static heddle_status choose(const struct heddle_plan_job *job,
                             const struct heddle_plan_solver_ops **out)
 {
     const struct heddle_plan_opts *o = &job->opts.base;
     const char *name = job->opts.solver;
-    int best = 0;
 
     if (name != NULL) {
         *out = heddle_plan_find_solver(name);
@@ -77,19 +98,7 @@ static heddle_status choose(const struct heddle_plan_job *job,
                                     name);
         return HEDDLE_OK;
     }
-    *out = NULL;
-    for (size_t i = 0; heddle_plan_solver_table[i] != NULL; i++) {
-        const struct heddle_plan_solver_ops *s = heddle_plan_solver_table[i];
-        int rank;
-
-        if (s->face.is_for_chains && job->g->chain == NULL)
-            continue;
-        rank = s->rank(job);
-        if (rank > best) {
-            best = rank;
-            *out = s;
-        }
-    }
+    *out = find_best(job, false);
     if (*out == NULL)
         return heddle_plan_fail(o, HEDDLE_EINVAL,
                                 "there is no solver for this graph");
@@ -164,6 +173,109 @@ static heddle_status job_init(struct heddle_plan_job *job,
     return HEDDLE_OK;
 }
 
+/* ---- a plan that is known -------------------------------------------------- */
+
+static heddle_status copy_known(const struct heddle_plan_job *job,
+                                double lower_bound, const char *note,
+                                struct heddle_plan **out)
+{
+    const struct heddle_plan *k = job->opts.known;
+    struct heddle_scratch *mem = NULL;
+    struct heddle_plan *p = heddle_plan_alloc(job->opts.base.alloc, &mem);
+    struct heddle_plan_step *step;
+    struct heddle_plan_place *place;
+
+    if (p == NULL)
+        return heddle_plan_fail(&job->opts.base, HEDDLE_ENOMEM,
+                                "no memory for the plan");
+    *p = *k;
+    p->size = sizeof(*p);
+    p->budget = job->m->budget;
+    p->lower_bound = lower_bound;
+    p->seconds = heddle_plan_job_seconds(job);
+    step = heddle_scratch_get(mem, k->nsteps, sizeof(*step));
+    place = heddle_scratch_get(mem, k->nplaces, sizeof(*place));
+    p->solver = heddle_plan_keep_text(mem, k->solver);
+    p->bound_note = heddle_plan_keep_text(mem, note);
+    if (step == NULL || place == NULL || p->solver == NULL ||
+        p->bound_note == NULL) {
+        heddle_plan_destroy(p);
+        return heddle_plan_fail(&job->opts.base, HEDDLE_ENOMEM,
+                                "no memory for the plan");
+    }
+    if (k->nsteps > 0)
+        memcpy(step, k->steps, k->nsteps * sizeof(*step));
+    if (k->nplaces > 0)
+        memcpy(place, k->places, k->nplaces * sizeof(*place));
+    p->steps = step;
+    p->places = place;
+    *out = p;
+    return HEDDLE_OK;
+}
+
+/* Whether the plan is one: it can be done, and is what it claims. */
+static heddle_status check_known(const struct heddle_plan_job *job)
+{
+    const struct heddle_plan *k = job->opts.known;
+    struct heddle_plan_cost cost;
+
+    if (k == NULL)
+        return HEDDLE_OK;
+    HEDDLE_TRY(heddle_plan_eval(job->g, job->m, k->steps, k->nsteps,
+                                &job->opts.base, &cost));
+    if (k->arena_bytes > job->m->budget || cost.peak_bytes > k->arena_bytes ||
+        !(fabs(cost.makespan - k->makespan) <= 1e-9 * cost.makespan))
+        return heddle_plan_fail(&job->opts.base, HEDDLE_EINVAL,
+                                "the known plan is not one for this graph and "
+                                "this budget");
+    return HEDDLE_OK;
+}
+
+/* The better of the answer and the plan that is known. */
+static heddle_status take_known(const struct heddle_plan_job *job,
+                                heddle_status st, struct heddle_plan **out)
+{
+    const struct heddle_plan *k = job->opts.known;
+    struct heddle_plan *found = st == HEDDLE_OK ? *out : NULL;
+    double bound;
+
+    if (k == NULL || (st != HEDDLE_OK && st != HEDDLE_ENOENT) ||
+        (found != NULL && found->makespan <= k->makespan))
+        return st;
+    /* A bound of the solver may assume what the known plan does not. */
+    bound = found != NULL ? found->lower_bound : k->baseline;
+    if (bound > k->makespan)
+        bound = k->baseline;
+    st = copy_known(
+        job, bound,
+        bound > k->baseline ? found->bound_note : "every operation once", out);
+    heddle_plan_destroy(found);
+    return st;
+}
+
+/* ---- running ----------------------------------------------------------------- */
+
+/* Solves. A chain that the solvers of graphs cannot plan may be too tight for
+ * them, and the solvers of chains do more with less. */
+static heddle_status solve_with(const struct heddle_plan_job *job,
+                                const struct heddle_plan_solver_ops *s,
+                                struct heddle_plan **out)
+{
+    const heddle_status st = s->solve(job, out);
+    struct heddle_plan_job again = *job;
+
+    if (st != HEDDLE_ENOENT || job->opts.solver != NULL ||
+        job->g->chain == NULL || s->face.is_for_chains)
+        return st;
+    s = find_best(job, true);
+    if (s == NULL)
+        return st;
+    again.start_ns = heddle_clock_ns();
+    again.deadline_ns =
+        again.start_ns + (uint64_t)(job->opts.time_limit_s * 1e9);
+    return s->solve(&again, out);
+}
+
 static heddle_status run(struct heddle_plan_job *job,
                          const struct heddle_plan_machine *m,
                          struct heddle_scratch *mem, struct heddle_plan **out)
@@ -183,8 +295,9 @@ static heddle_status run(struct heddle_plan_job *job,
     job->floor = heddle_plan_floor(job->g, NULL);
     HEDDLE_TRY(check_host(job));
     HEDDLE_TRY(check_floor(job));
+    HEDDLE_TRY(check_known(job));
     HEDDLE_TRY(choose(job, &s));
-    return s->solve(job, out);
+    return take_known(job, solve_with(job, s, out), out);
 }
 
 heddle_status heddle_plan_solve(const struct heddle_plan_graph *g,

@@ -8,6 +8,7 @@
  */
 #include <math.h>
 
+#include "base/clock.h"
 #include "plan/chain_dp.h"
 
 static const struct heddle_plan_model *const models[] = {
@@ -16,7 +17,13 @@ static const struct heddle_plan_model *const models[] = {
     &heddle_plan_model_unpinned,
     &heddle_plan_model_free,
 };
-enum { NMODELS = sizeof(models) / sizeof(models[0]) };
+enum {
+    NMODELS = sizeof(models) / sizeof(models[0]),
+    UNPINNED = 2,
+    SHORT = 40, /* layers: the models do it better */
+    FINE = 4,   /* times what is useful: as good as exact */
+};
+#define GRAPHS 0.4 /* of the time, for a plan of the chain as a graph */
 
 /* With fewer the sizes of layers are lost in rounding. */
 static uint32_t useful_slots(const struct heddle_plan_job *job)
@@ -77,6 +84,38 @@ static heddle_status try_one(const struct heddle_plan_job *job, unsigned i,
     return HEDDLE_OK;
 }
 
+/* Long chains leave no time for the models in which a tape may stay without its
+ * input. A plan of graphs may do that, and is often the better one. What the
+ * models prove does not hold for it: it has its own bound. */
+static heddle_status try_graphs(const struct heddle_plan_job *job,
+                                struct best *b)
+{
+    const struct heddle_plan_solver_ops *s = heddle_plan_find_solver("improve");
+    struct heddle_plan_job one = *job;
+    struct heddle_plan *p = NULL;
+    heddle_status st;
+
+    if (s == NULL || job->g->chain->n < SHORT ||
+        slots_of(job, UNPINNED) >= FINE * useful_slots(job))
+        return HEDDLE_OK;
+    one.start_ns = heddle_clock_ns();
+    one.opts.time_limit_s = GRAPHS * job->opts.time_limit_s;
+    one.deadline_ns = one.start_ns + (uint64_t)(one.opts.time_limit_s * 1e9);
+    one.opts.progress = NULL;
+    st = s->solve(&one, &p);
+    if (st != HEDDLE_OK)
+        return st == HEDDLE_ENOENT ? HEDDLE_OK : st;
+    if (b->plan != NULL && b->plan->makespan <= p->makespan) {
+        heddle_plan_destroy(p);
+        return HEDDLE_OK;
+    }
+    heddle_plan_destroy(b->plan);
+    b->plan = p;
+    b->bound = p->lower_bound;
+    b->note = p->bound_note;
+    return HEDDLE_OK;
+}
+
 static heddle_status best_solve(const struct heddle_plan_job *job,
                                 struct heddle_plan **out)
 {
@@ -96,6 +135,14 @@ static heddle_status best_solve(const struct heddle_plan_job *job,
         if (b.plan != NULL)
             go_on = heddle_plan_job_report(job, b.plan) &&
                     b.plan->makespan > b.plan->baseline;
+    }
+    if (go_on) {
+        const heddle_status st = try_graphs(job, &b);
+
+        if (st != HEDDLE_OK) {
+            heddle_plan_destroy(b.plan);
+            return st;
+        }
     }
     if (b.plan == NULL)
         return heddle_plan_fail(&job->opts.base, HEDDLE_ENOENT,

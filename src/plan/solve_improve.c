@@ -12,7 +12,7 @@
  * now and then. When they do not fit, the search goes on with a smaller budget of
  * its own; when they do, with a larger one.
  */
-#include "plan/dag.h"
+#include "plan/cut.h"
 
 #include <math.h>
 #include <string.h>
@@ -22,12 +22,15 @@
 #define NONE        HEDDLE_PLAN_NONE
 #define RATE        4e7 /* work in a second of the time limit: half of what we can */
 #define LARGE       3000 /* no time for another order */
+#define TINY        32   /* operations: no blocks worth the name */
 #define CLIMB       400  /* steps of the bound */
 #define LOOKS       4    /* at addresses, during the search */
 #define LOOKS_FIRST 16   /* the same, as long as none fit */
 #define LONG        1.25 /* times all operations: too long to be given addresses */
 #define LOOSE       100 /* part of the peak: more lost, and addresses are improved */
 #define SHARE       0.7  /* of the time, for the search */
+#define BLOCKS      0.2  /* of the time, for a chain of blocks */
+#define BLOCKS_MUCH 0.5  /* the same for large graphs: rounds do little there */
 #define END         0.97 /* of the time, for addresses */
 #define SHARE_FIRST 0.95 /* the same, as long as there is no plan */
 #define LEAST_S     0.5  /* seconds for a first plan, whatever the limit */
@@ -452,6 +455,45 @@ static heddle_status place(struct improve *m, uint64_t budget)
     return heddle_plan_place_seq(x, &m->best, "improve", m->bound, &m->plan);
 }
 
+/* Goes on from a chain of blocks if that is better than `goal`. */
+static heddle_status try_blocks(struct improve *m, double goal)
+{
+    struct heddle_plan_search *x = &m->x;
+    const int64_t budget = x->budget;
+    const uint64_t late_ns = x->deadline_ns;
+    const double share = x->g->nops > LARGE ? BLOCKS_MUCH : BLOCKS;
+    const size_t bytes = x->g->nops * sizeof(*x->aside);
+    struct heddle_plan_blocks_try try = {
+        .seconds = share * m->job.opts.time_limit_s, .goal = goal};
+    struct heddle_plan *p = NULL;
+    heddle_status st;
+
+    if (x->g->nops < TINY)
+        return HEDDLE_OK;
+    if (m->plan != NULL) /* no hurry to have one */
+        x->deadline_ns = m->job.deadline_ns;
+    memcpy(m->aside, x->aside, bytes);
+    memset(x->aside, 0, bytes);
+    x->budget = (int64_t)m->job.m->budget;
+    st = heddle_plan_blocks_plan(x, &try, &m->trial, "improve", m->base, &p);
+    x->deadline_ns = late_ns;
+    if (st == HEDDLE_OK && p->makespan < goal) {
+        heddle_plan_destroy(m->plan);
+        m->plan = p;
+        (void)!heddle_plan_seq_eval(&m->trial);
+        heddle_plan_seq_copy(&m->best, &m->trial);
+        heddle_plan_seq_copy(&m->cur, &m->trial);
+        m->is_stopped = !heddle_plan_job_report(&m->job, p);
+        return HEDDLE_OK;
+    }
+    heddle_plan_destroy(p);
+    memcpy(x->aside, m->aside, bytes);
+    x->budget = budget;
+    (void)!heddle_plan_seq_eval(&m->best);
+    (void)!heddle_plan_seq_eval(&m->cur);
+    return st == HEDDLE_ENOENT ? HEDDLE_OK : st;
+}
+
 static heddle_status first_plan(struct improve *m,
                                 const struct heddle_plan_job *job)
 {
@@ -465,6 +507,11 @@ static heddle_status first_plan(struct improve *m,
     if (st != HEDDLE_OK && st != HEDDLE_ENOENT)
         return heddle_plan_fail(&job->opts.base, st,
                                 "no memory for the solver");
+    if (!has_given) {
+        st = try_blocks(m, INFINITY);
+        if (st != HEDDLE_OK || m->plan != NULL)
+            return st;
+    }
     if (has_given) {
         shorten(m);
         given = m->cur.time;
@@ -554,6 +601,10 @@ static heddle_status run(struct improve *m, const struct heddle_plan_job *job)
                                 "no plan exists: what must not be computed "
                                 "again needs more than the budget");
     st = first_plan(m, job);
+    if (st == HEDDLE_OK && !m->is_stopped && !x->is_free &&
+        !heddle_plan_job_is_late(&m->job) &&
+        m->best.time > m->base * (1 + 1e-9))
+        st = try_blocks(m, m->plan != NULL ? m->plan->makespan : INFINITY);
     if (st == HEDDLE_OK && !x->is_free)
         st = heddle_plan_bound_dag(&m->job, m->best.time, CLIMB, &m->bound);
     if (st != HEDDLE_OK)

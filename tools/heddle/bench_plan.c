@@ -30,6 +30,7 @@ struct plan_bench {
     bool is_least;     /* rows about small budgets */
     double fraction[MAX_BUDGETS], limit_s;
     unsigned nbudgets;
+    bool large; /* only graphs of 10 000 operations */
     uint64_t seed;
     uint64_t chains; /* > 0: only tables of chains of up to so many layers */
     char *file[MAX_FILES];
@@ -341,6 +342,7 @@ static int plan_bench_run(struct cli *c, int argc, char **argv)
         {"--link", CLI_STRING, &b.link, 0, 0},
         {"--pipeline", CLI_UINT, &b.ndevices, 1, 256},
         {"--least", CLI_FLAG, &b.is_least, 0, 0},
+        {"--large", CLI_FLAG, &b.large, 0, 0},
         {"--seed", CLI_UINT, &b.seed, 0, UINT64_MAX - 1},
         {0}};
     int rc;
@@ -364,6 +366,9 @@ static int plan_bench_run(struct cli *c, int argc, char **argv)
         rc = parse_time(&b);
     if (rc == 0)
         rc = parse_solver(&b);
+    if (rc == 0 && b.large)
+        return plan_bench_large(c, b.only, b.solver, b.fraction, b.nbudgets,
+                                b.limit_s, b.seed);
     if (rc == 0)
         rc = find_instances(&b);
     if (rc == 0)
@@ -382,6 +387,7 @@ const struct heddle_cmd heddle_bench_plan = {
         "P]\n"
         "    [--least]\n"
         "heddle bench plan --chains LAYERS [--seed N]\n"
+        "heddle bench plan --large [--budgets LIST] [--time 10s]\n"
         "\n"
         "  --data      graph files (default: HEDDLE_SHARED/data/planner, or\n"
         "              generated graphs)\n"
@@ -393,6 +399,9 @@ const struct heddle_cmd heddle_bench_plan = {
         "  --chains    how long the tables of chains of up to LAYERS layers "
         "take,\n"
         "              500 slots; 1000 is all of them\n"
+        "  --large     generated graphs of 10 000 operations: when the first "
+        "plan\n"
+        "              comes, the plan after --time and after 6 times that\n"
         "  --link      instead: what moving data removes, R bytes per unit of\n"
         "              time (12000: 12 GB/s and microseconds)\n"
         "  --pipeline  instead: every policy on P devices, for chains\n"

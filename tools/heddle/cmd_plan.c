@@ -16,7 +16,8 @@
 extern const struct heddle_cmd heddle_cmd_plan; /* at the end */
 
 static const struct heddle_cmd *const verb_table[] = {
-    &heddle_plan_verb_check, &heddle_plan_verb_show, NULL};
+    &heddle_plan_verb_check, &heddle_plan_verb_exact, &heddle_plan_verb_show,
+    NULL};
 
 struct plan_run {
     struct cli *c;
@@ -334,6 +335,7 @@ const struct heddle_cmd heddle_cmd_plan = {
         "heddle plan GRAPH --sweep [options]\n"
         "heddle plan CHAIN --pipeline P --budget SIZE|PERCENT [options]\n"
         "heddle plan check PLAN\n"
+        "heddle plan exact GRAPH --budget SIZE|PERCENT [--time 60s]\n"
         "heddle plan show PLAN [--sweep] -o PAGE.html\n"
         "\n"
         "  GRAPH      a graph (our format, .dag, .chain) or the log of a run\n"

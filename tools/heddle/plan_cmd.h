@@ -85,8 +85,16 @@ int plan_bench_pipeline(struct cli *c, const struct heddle_plan_graph *g,
 int plan_bench_least(struct cli *c, const struct heddle_plan_graph *g,
                      double limit_s);
 
+/* --- graphs of 10 000 operations (bench_plan_large.c) ------------------------- */
+
+/* When the first plan comes, and how good it is after the limit and six times it. */
+int plan_bench_large(struct cli *c, const char *only, const char *solver,
+                     const double *fraction, unsigned nfractions,
+                     double limit_s, uint64_t seed);
+
 /* --- verbs ------------------------------------------------------------------ */
 
-extern const struct heddle_cmd heddle_plan_verb_check, heddle_plan_verb_show;
+extern const struct heddle_cmd heddle_plan_verb_check, heddle_plan_verb_exact,
+    heddle_plan_verb_show;
 
 #endif /* HEDDLE_TOOLS_PLAN_CMD_H */

@@ -94,6 +94,7 @@ static void layered(struct gen *g, uint32_t n)
 
 static void cnn(struct gen *g, uint32_t blocks)
 {
+    const uint32_t period = blocks > 16 ? (blocks + 3) / 4 : 4;
     uint64_t bytes = (uint64_t)200 << 20;
     double time = 1000;
     uint32_t x = add(g, near(g, time), bytes, 0, NULL, 0);
@@ -101,7 +102,7 @@ static void cnn(struct gen *g, uint32_t blocks)
     for (uint32_t b = 0; b < blocks; b++) {
         const uint32_t skip = x;
 
-        if (b > 0 && b % 4 == 0 && bytes > 1 << 20)
+        if (b > 0 && b % period == 0 && bytes > 1 << 20)
             bytes /= 2;
         for (unsigned k = 0; k < 2; k++) {
             const uint32_t in = x;

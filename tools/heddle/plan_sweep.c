@@ -5,8 +5,8 @@
  * Budgets    from the floor, below which there is no plan, to 5 % above the peak
  *            of the given order, where addresses fit as well; closer together at
  *            the tight end, where the curve bends.
- * Plans      a plan for less memory is one for more: where a solver finds
- *            nothing better, the one before counts.
+ * Plans      a plan for less memory is one for more: each is passed on to the next
+ *            budget, so the curve never rises.
  */
 #include <math.h>
 
@@ -19,6 +19,7 @@ void plan_sweep(const struct heddle_plan_graph *g, const struct plan_try *t,
 {
     const double low = (double)heddle_plan_floor(g, NULL);
     const double high = 1.05 * (double)heddle_plan_peak(g);
+    struct plan_try before = {.plan = NULL};
 
     for (unsigned i = 0; i < PLAN_POINTS; i++) {
         const double x = (double)i / (PLAN_POINTS - 1);
@@ -26,6 +27,7 @@ void plan_sweep(const struct heddle_plan_graph *g, const struct plan_try *t,
         struct plan_point *p = &point[i];
 
         one.m.budget = (uint64_t)ceil(low + (high - low) * pow(x, 1.5));
+        one.opts.known = before.plan;
         plan_try_run(&one, g);
         *p = (struct plan_point){.budget = one.m.budget,
                                  .is_feasible = one.plan != NULL,
@@ -37,18 +39,10 @@ void plan_sweep(const struct heddle_plan_graph *g, const struct plan_try *t,
             p->bound = plan_bound(one.plan);
             p->seconds = one.plan->seconds;
         }
-        plan_try_close(&one);
-        if (i > 0 && point[i - 1].is_feasible &&
-            (!p->is_feasible || p->increase > point[i - 1].increase)) {
-            const uint64_t budget = p->budget;
-            const double bound = p->bound, seconds = p->seconds;
-
-            *p = point[i - 1];
-            p->budget = budget;
-            p->bound = bound; /* 0 where there was no plan */
-            p->seconds = seconds;
-        }
+        plan_try_close(&before);
+        before = one;
         if (tell != NULL)
             tell(user, p);
     }
+    plan_try_close(&before);
 }

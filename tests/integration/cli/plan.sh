@@ -173,6 +173,8 @@ rm bad.graph
 json 2 bench plan --data . --budgets 2 --solver keep --instance small
 holds "r[0]['instance'] == 'small' and r[0]['increase'] == 0"
 json 2 bench plan --chains 100
+json 1 bench plan --large --instance cnn --budgets 0.9 --time 50ms
+holds "r[0]['operations'] > 9000 and r[0]['checked'] and r[0]['first_seconds'] > 0"
 fails 2 'chains' bench plan --chains 0
 fails 1 'no graph below' bench plan --data /nowhere
 fails 2 'not a list' bench plan --budgets a
