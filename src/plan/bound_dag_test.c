@@ -147,7 +147,7 @@ TEST(no_bound_is_above_the_optimum)
     unsigned n = 0, nfound = 0, nothers = 0, nexists = 0;
 
     heddle_rng_seed(&r, test_seed());
-    for (unsigned k = 0; k < test_scale(400); k++) {
+    for (unsigned k = 0; k < test_scale(200); k++) {
         struct why w;
         struct heddle_plan_graph *g =
             random_graph(&r, 3 + heddle_rng_below32(&r, NMAX - 3), PLAIN,

@@ -33,7 +33,8 @@
 #define BLOCKS_MUCH 0.5  /* the same for large graphs: rounds do little there */
 #define END         0.97 /* of the time, for addresses */
 #define SHARE_FIRST 0.95 /* the same, as long as there is no plan */
-#define LEAST_S     0.5  /* seconds for a first plan, whatever the limit */
+#define LEAST_S     0.5  /* seconds for a first plan, or TIMES the limit */
+#define TIMES       100
 #define GAP         0.2 /* of the increase: below it another order is not tried */
 #define GAIN        0.7 /* of the increase: below it another order is taken */
 
@@ -281,6 +282,12 @@ static heddle_status settle(struct improve *m, uint64_t deadline_ns)
     return HEDDLE_OK;
 }
 
+/* Seconds that a first plan may take, however short the limit is. */
+static double at_least(double limit)
+{
+    return fmin(LEAST_S, TIMES * limit);
+}
+
 /* How much of the search is over, 0 to 1. */
 static double progress(const struct improve *m)
 {
@@ -288,7 +295,8 @@ static double progress(const struct improve *m)
     const double limit = m->job.opts.time_limit_s;
     const double time =
         heddle_plan_job_seconds(&m->job) /
-        (m->plan != NULL ? SHARE * limit : fmax(SHARE_FIRST * limit, LEAST_S));
+        (m->plan != NULL ? SHARE * limit
+                         : fmax(SHARE_FIRST * limit, at_least(limit)));
 
     return work > time ? work : time;
 }
@@ -489,8 +497,6 @@ static heddle_status try_blocks(struct improve *m, double goal)
     heddle_plan_destroy(p);
     memcpy(x->aside, m->aside, bytes);
     x->budget = budget;
-    (void)!heddle_plan_seq_eval(&m->best);
-    (void)!heddle_plan_seq_eval(&m->cur);
     return st == HEDDLE_ENOENT ? HEDDLE_OK : st;
 }
 
@@ -559,7 +565,7 @@ static heddle_status search(struct improve *m,
     last.deadline_ns = job->start_ns + (uint64_t)(END * limit * 1e9);
     x->deadline_ns = m->job.deadline_ns;
     if (m->plan == NULL) {
-        const double most = fmax(END * limit, LEAST_S);
+        const double most = fmax(END * limit, at_least(limit));
 
         last.deadline_ns = job->start_ns + (uint64_t)(most * 1e9);
         x->deadline_ns = last.deadline_ns;
