@@ -2,6 +2,8 @@
 /* scratch: a list of blocks, each with a header that keeps alignment. */
 #include "base/scratch.h"
 
+#include <string.h>
+
 #include "base/alloc.h"
 
 struct heddle_scratch_block {
@@ -26,6 +28,16 @@ void *heddle_scratch_get(struct heddle_scratch *s, size_t n, size_t bytes)
     b->next = s->head;
     s->head = b;
     return (char *)b + HEAD_BYTES;
+}
+
+const char *heddle_scratch_text(struct heddle_scratch *s, const char *text)
+{
+    const size_t n = text == NULL ? 0 : strlen(text);
+    char *copy = heddle_scratch_get(s, n + 1, 1);
+
+    if (copy != NULL && n > 0)
+        memcpy(copy, text, n);
+    return copy;
 }
 
 void heddle_scratch_drop(struct heddle_scratch *s)

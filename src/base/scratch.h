@@ -24,6 +24,9 @@ heddle_scratch_make(const struct heddle_allocator *a)
 /* n * bytes, zeroed; n or bytes may be 0. NULL means that there is no memory. */
 void *heddle_scratch_get(struct heddle_scratch *s, size_t n, size_t bytes);
 
+/* A copy of the text, "" for NULL. NULL means that there is no memory. */
+const char *heddle_scratch_text(struct heddle_scratch *s, const char *text);
+
 /* Gives everything back; the scratch may be used again. It may itself lie in one of its
  * blocks: pass a copy then. */
 void heddle_scratch_drop(struct heddle_scratch *s);

@@ -45,4 +45,18 @@ TEST(no_memory)
     CHECK_EQ(f.nlive, 0);
 }
 
-TEST_MAIN(blocks_are_zeroed_and_go_together, no_memory)
+TEST(texts)
+{
+    struct faulty f;
+    struct heddle_scratch s;
+
+    faulty_init(&f, 3);
+    s = heddle_scratch_make(&f.a);
+    CHECK_STR(heddle_scratch_text(&s, "loom"), "loom");
+    CHECK_STR(heddle_scratch_text(&s, NULL), "");
+    CHECK(heddle_scratch_text(&s, "loom") == NULL);
+    heddle_scratch_drop(&s);
+    CHECK_EQ(f.nlive, 0);
+}
+
+TEST_MAIN(blocks_are_zeroed_and_go_together, no_memory, texts)

@@ -15,8 +15,7 @@
 
 #include "core/dev.h"
 
-HEDDLE_PRINTF(4, 5)
-static heddle_status dev_refuse(heddle_status st, char *why, size_t cap,
+heddle_status heddle_dev_refuse(heddle_status st, char *why, size_t cap,
                                 const char *fmt, ...)
 {
     va_list ap;
@@ -107,7 +106,7 @@ dev_open_one(struct heddle_devs *d, const struct heddle_driver *drv,
     unsigned node;
 
     if (d->nnodes >= HEDDLE_MEM_NODES - 1 || d->ncls >= DEV_CLASSES)
-        return dev_refuse(HEDDLE_EINVAL, why, cap, "too many devices");
+        return heddle_dev_refuse(HEDDLE_EINVAL, why, cap, "too many devices");
     st = drv->open(&d->env, index, &dev);
     if (st != HEDDLE_OK && st != HEDDLE_ENOMEM && o->devices == NULL) {
         heddle_report(d->ctx, HEDDLE_WARNING,
@@ -116,8 +115,8 @@ dev_open_one(struct heddle_devs *d, const struct heddle_driver *drv,
         return HEDDLE_OK; /* nobody asked for it */
     }
     if (st != HEDDLE_OK)
-        return dev_refuse(st, why, cap, "device %s cannot be used: %s",
-                          info->name, heddle_status_text(st));
+        return heddle_dev_refuse(st, why, cap, "device %s cannot be used: %s",
+                                 info->name, heddle_status_text(st));
     if (budget == 0) /* some is left for the driver and for others */
         budget = heddle_dev_base(dev)->info.memory_free / 10 * 9;
     if (budget == 0)
@@ -179,8 +178,9 @@ static heddle_status dev_check_list(struct heddle_devs *d, const char *list,
             is_there = is_there || strcmp(word, d->cls[i].name) == 0 ||
                        strcmp(word, heddle_device_name(d->cls[i].kind)) == 0;
         if (!is_there)
-            return dev_refuse(HEDDLE_EDEV, why, cap,
-                              "there is no device '%s' on this machine", word);
+            return heddle_dev_refuse(HEDDLE_EDEV, why, cap,
+                                     "there is no device '%s' on this machine",
+                                     word);
         p = end != NULL ? end + 1 : NULL;
     }
     return HEDDLE_OK;
@@ -196,14 +196,16 @@ static heddle_status dev_open_disk(struct heddle_devs *d,
     if (o->disk_path == NULL || o->disk_path[0] == '\0')
         return HEDDLE_OK;
     if (drv == NULL)
-        return dev_refuse(HEDDLE_ENOSYS, why, cap, "no disk in this build");
+        return heddle_dev_refuse(HEDDLE_ENOSYS, why, cap,
+                                 "no disk in this build");
     snprintf(d->disk_path, sizeof(d->disk_path), "%s", o->disk_path);
     d->env.path = d->disk_path;
     d->env.bytes = o->disk_bytes;
     st = drv->open(&d->env, 0, &d->disk);
     if (st != HEDDLE_OK)
-        return dev_refuse(st, why, cap, "the folder '%s' cannot be used: %s",
-                          o->disk_path, heddle_status_text(st));
+        return heddle_dev_refuse(st, why, cap,
+                                 "the folder '%s' cannot be used: %s",
+                                 o->disk_path, heddle_status_text(st));
     /* Data may leave the host now: its budget is the memory module's. */
     d->node[0].budget =
         d->ctx->reg.budget != 0 ? d->ctx->reg.budget : HEDDLE_MEM_NO_LIMIT;
@@ -257,8 +259,8 @@ static heddle_status dev_open_faults(struct heddle_devs *d,
     if (o->faults == NULL || o->faults[0] == '\0')
         return HEDDLE_OK;
     if (strlen(o->faults) >= sizeof(text))
-        return dev_refuse(HEDDLE_EINVAL, why, cap,
-                          "the list of faults is too long");
+        return heddle_dev_refuse(HEDDLE_EINVAL, why, cap,
+                                 "the list of faults is too long");
     snprintf(text, sizeof(text), "%s", o->faults);
     for (const char *p = text; *p != '\0'; p++)
         n += *p == ';';
@@ -274,8 +276,8 @@ static heddle_status dev_open_faults(struct heddle_devs *d,
         if (d->is_virtual)
             HEDDLE_TRY(heddle_plat_add_fault(d->plat, p, why, cap));
         else if (!fault_parse(d, p, &d->fault[n++]))
-            return dev_refuse(HEDDLE_EINVAL, why, cap,
-                              "'%.60s' is no fault of this context", p);
+            return heddle_dev_refuse(HEDDLE_EINVAL, why, cap,
+                                     "'%.60s' is no fault of this context", p);
     }
     return HEDDLE_OK;
 }
@@ -307,8 +309,9 @@ static heddle_status dev_open_classes(struct heddle_devs *d,
         c->plat = i;
         st = drv->open(&d->env, i, &c->dev);
         if (st != HEDDLE_OK)
-            return dev_refuse(st, why, cap, "class %s cannot be simulated: %s",
-                              p->name, heddle_status_text(st));
+            return heddle_dev_refuse(st, why, cap,
+                                     "class %s cannot be simulated: %s",
+                                     p->name, heddle_status_text(st));
         c->drv = drv;
         if (d->node[c->node].dev == NULL && c->node != 0)
             d->node[c->node].dev = c->dev;
@@ -326,9 +329,9 @@ static heddle_status dev_open_virtual(struct heddle_devs *d,
     d->executes = o->execute == HEDDLE_ON;
     d->cost.has_own_core = o->helps == HEDDLE_OFF;
     if (d->plat->ncls > DEV_CLASSES || d->plat->nnodes > HEDDLE_MEM_NODES)
-        return dev_refuse(HEDDLE_EFORMAT, why, cap,
-                          "%s: more than %d classes or %d memories", o->machine,
-                          DEV_CLASSES, HEDDLE_MEM_NODES);
+        return heddle_dev_refuse(HEDDLE_EFORMAT, why, cap,
+                                 "%s: more than %d classes or %d memories",
+                                 o->machine, DEV_CLASSES, HEDDLE_MEM_NODES);
     HEDDLE_TRY(dev_open_faults(d, o, why, cap));
     HEDDLE_TRY(
         heddle_sim_create(&d->ctx->alloc, d->plat, d->executes, &d->sim));
@@ -348,14 +351,16 @@ static heddle_status dev_open_virtual(struct heddle_devs *d,
 
         if (node != 0 && (heddle_plat_find_link(d->plat, 0, node) < 0 ||
                           heddle_plat_find_link(d->plat, node, 0) < 0))
-            return dev_refuse(HEDDLE_EFORMAT, why, cap,
-                              "%.100s: memory %s needs links from and to the "
-                              "host",
-                              o->machine, d->node_name[node]);
+            return heddle_dev_refuse(
+                HEDDLE_EFORMAT, why, cap,
+                "%.100s: memory %s needs links from and to the "
+                "host",
+                o->machine, d->node_name[node]);
     }
     if (d->ncls == 0)
-        return dev_refuse(HEDDLE_EDEV, why, cap,
-                          "none of the classes of %s is wanted", o->machine);
+        return heddle_dev_refuse(HEDDLE_EDEV, why, cap,
+                                 "none of the classes of %s is wanted",
+                                 o->machine);
     return dev_check_list(d, o->devices, why, cap);
 }
 

@@ -338,6 +338,10 @@ static inline bool heddle_dev_is_running(const struct heddle_devs *d)
 
 /* --- dev.c ---------------------------------------------------------------- */
 
+/* A sentence into why; returns st. */
+HEDDLE_PRINTF(4, 5)
+heddle_status heddle_dev_refuse(heddle_status st, char *why, size_t cap,
+                                const char *fmt, ...);
 /* Finds and opens what the options ask for; ctx->dev stays NULL when there is
  * nothing but the cores. */
 heddle_status heddle_dev_open(heddle_ctx *ctx, const struct heddle_ctx_opts *o,

@@ -18,7 +18,6 @@
  * Threads    creation of the context; shapes: any thread; joules: the driver.
  */
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -54,18 +53,6 @@ struct dev_energy {
     unsigned first[DEV_CLASSES], n[DEV_CLASSES]; /* domains of a class */
     uint64_t last_ns, sampled_ns;
 };
-
-HEDDLE_PRINTF(4, 5)
-static heddle_status energy_refuse(heddle_status st, char *why, size_t cap,
-                                   const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    vsnprintf(why, cap, fmt, ap);
-    va_end(ap);
-    return st;
-}
 
 /* How well a name of the model fits a class: by its name, else by its kind. */
 static unsigned class_fit(const char *name, const char *cls,
@@ -134,7 +121,7 @@ heddle_status heddle_dev_energy_cap(struct heddle_devs *d, const char *list,
         if (name[0] == '\0' || class_fit(device, cls, kind) == 0)
             continue; /* cap_check() says so */
         if (!cap_row(e, cls, kind, name, &e->cap[d->ncls]))
-            return energy_refuse(
+            return heddle_dev_refuse(
                 HEDDLE_EINVAL, why, cap,
                 "the energy model has no cap '%.60s' of the device %.31s", name,
                 cls);
@@ -154,27 +141,31 @@ static heddle_status cap_check(const struct heddle_devs *d, const char *list,
     if (list == NULL || list[0] == '\0')
         return HEDDLE_OK;
     if (!d->is_virtual)
-        return energy_refuse(HEDDLE_EINVAL, why, cap,
-                             "a power cap is simulated only: clocks of real "
-                             "devices are not touched");
+        return heddle_dev_refuse(
+            HEDDLE_EINVAL, why, cap,
+            "a power cap is simulated only: clocks of real "
+            "devices are not touched");
     if (d->energy == NULL)
-        return energy_refuse(HEDDLE_EINVAL, why, cap,
-                             "a power cap needs an energy model, which says "
-                             "what it changes");
+        return heddle_dev_refuse(
+            HEDDLE_EINVAL, why, cap,
+            "a power cap needs an energy model, which says "
+            "what it changes");
     while (cap_next(&list, device, name, sizeof(device))) {
         bool is_there = false;
 
         if (device[0] == '\0' || name[0] == '\0')
-            return energy_refuse(HEDDLE_EINVAL, why, cap,
-                                 "a power cap is a device and a state, as in "
-                                 "cuda0:250W, and not '%.60s'",
-                                 device);
+            return heddle_dev_refuse(
+                HEDDLE_EINVAL, why, cap,
+                "a power cap is a device and a state, as in "
+                "cuda0:250W, and not '%.60s'",
+                device);
         for (unsigned c = 0; c < d->ncls; c++)
             is_there = is_there ||
                        class_fit(device, d->cls[c].name, d->cls[c].kind) != 0;
         if (!is_there)
-            return energy_refuse(HEDDLE_EINVAL, why, cap,
-                                 "there is no device '%.60s' to cap", device);
+            return heddle_dev_refuse(HEDDLE_EINVAL, why, cap,
+                                     "there is no device '%.60s' to cap",
+                                     device);
     }
     return HEDDLE_OK;
 }
@@ -300,14 +291,15 @@ heddle_status heddle_dev_energy_open(struct heddle_devs *d,
     struct dev_energy *e;
 
     if (o->energy_weight > 0 && o->energy_slack > 0)
-        return energy_refuse(HEDDLE_EINVAL, why, cap,
-                             "an energy weight and an energy slack are two "
-                             "ways to say it: give one of them");
+        return heddle_dev_refuse(HEDDLE_EINVAL, why, cap,
+                                 "an energy weight and an energy slack are two "
+                                 "ways to say it: give one of them");
     if (o->energy_object == NULL && !has_file) {
         if (o->energy_weight > 0 || o->energy_slack > 0)
-            return energy_refuse(HEDDLE_EINVAL, why, cap,
-                                 "an energy weight or slack needs an energy "
-                                 "model (HEDDLE_ENERGY_MODEL)");
+            return heddle_dev_refuse(
+                HEDDLE_EINVAL, why, cap,
+                "an energy weight or slack needs an energy "
+                "model (HEDDLE_ENERGY_MODEL)");
         return HEDDLE_OK;
     }
     e = heddle_zalloc(&d->ctx->alloc, 1, sizeof(*e));

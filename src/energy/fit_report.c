@@ -45,16 +45,6 @@ heddle_status heddle_energy_fit_note(struct heddle_energy_fitting *f,
     return HEDDLE_OK;
 }
 
-static const char *keep(struct heddle_scratch *mem, const char *s)
-{
-    const size_t n = strlen(s);
-    char *to = heddle_scratch_get(mem, n + 1, 1);
-
-    if (to != NULL && n > 0)
-        memcpy(to, s, n);
-    return to;
-}
-
 /* The value below which a share of the n values is; they become sorted. */
 static double quantile(double *v, size_t n, double share)
 {
@@ -106,8 +96,9 @@ heddle_status heddle_energy_fit_domain(struct heddle_energy_fitting *f,
     int64_t step = 0;
 
     HEDDLE_TRY(heddle_energy_median_step(y, &step));
-    out->name = keep(f->own, y->name);
-    out->device = keep(f->own, strcmp(y->device, "-") == 0 ? "" : y->device);
+    out->name = heddle_scratch_text(f->own, y->name);
+    out->device = heddle_scratch_text(
+        f->own, strcmp(y->device, "-") == 0 ? "" : y->device);
     if (out->name == NULL || out->device == NULL)
         return HEDDLE_ENOMEM;
     for (size_t i = 0; i < y->nparts; i++) {
@@ -264,9 +255,10 @@ static heddle_status rows_make(struct heddle_energy_fitting *f)
         const struct heddle_energy_key *key = &f->keys.key[i];
 
         row[k] = (struct heddle_energy_fit_row){
-            .kernel = keep(f->own, key->kernel),
-            .variant = keep(f->own, has_other(f, i, false) ? key->variant : ""),
-            .device = keep(f->own, key->device),
+            .kernel = heddle_scratch_text(f->own, key->kernel),
+            .variant = heddle_scratch_text(
+                f->own, has_other(f, i, false) ? key->variant : ""),
+            .device = heddle_scratch_text(f->own, key->device),
             .bytes = has_other(f, i, true) ? key->bytes : 0,
             .ntasks = key->ntasks,
             .seconds = key->seconds,

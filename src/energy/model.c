@@ -74,17 +74,6 @@ static bool is_range(double low, double high)
     return is_amount(low) && is_amount(high) && low <= high;
 }
 
-/* NULL: no memory. */
-static const char *keep_name(heddle_energy *e, const char *s)
-{
-    const size_t n = s == NULL ? 0 : strlen(s);
-    char *copy = heddle_scratch_get(&e->names, n + 1, 1);
-
-    if (copy != NULL && n > 0)
-        memcpy(copy, s, n);
-    return copy;
-}
-
 /* Room for one more row of `bytes`; false: no memory. */
 static bool grow(heddle_energy *e, void **rows, size_t n, size_t *room,
                  size_t bytes)
@@ -122,8 +111,8 @@ heddle_status heddle_energy_set_domain(heddle_energy *e,
         return HEDDLE_EINVAL;
     r = *row;
     r.size = sizeof(r);
-    r.name = keep_name(e, row->name);
-    r.device = keep_name(e, row->device);
+    r.name = heddle_scratch_text(&e->names, row->name);
+    r.device = heddle_scratch_text(&e->names, row->device);
     if (r.name == NULL || r.device == NULL ||
         !grow(e, (void **)&e->domain, e->ndomains, &e->domain_room, sizeof(r)))
         return HEDDLE_ENOMEM;
@@ -148,9 +137,9 @@ heddle_status heddle_energy_set_active(heddle_energy *e,
         return HEDDLE_EINVAL;
     r = *row;
     r.size = sizeof(r);
-    r.kernel = keep_name(e, row->kernel);
-    r.device = keep_name(e, row->device);
-    r.variant = keep_name(e, row->variant);
+    r.kernel = heddle_scratch_text(&e->names, row->kernel);
+    r.device = heddle_scratch_text(&e->names, row->device);
+    r.variant = heddle_scratch_text(&e->names, row->variant);
     if (r.kernel == NULL || r.device == NULL || r.variant == NULL ||
         !grow(e, (void **)&e->active, e->nactive, &e->active_room, sizeof(r)))
         return HEDDLE_ENOMEM;
@@ -178,8 +167,8 @@ heddle_status heddle_energy_set_cap(heddle_energy *e,
         return HEDDLE_EINVAL;
     r = *row;
     r.size = sizeof(r);
-    r.device = keep_name(e, row->device);
-    r.name = keep_name(e, row->name);
+    r.device = heddle_scratch_text(&e->names, row->device);
+    r.name = heddle_scratch_text(&e->names, row->name);
     if (r.device == NULL || r.name == NULL ||
         !grow(e, (void **)&e->cap, e->ncaps, &e->cap_room, sizeof(r)))
         return HEDDLE_ENOMEM;

@@ -16,6 +16,7 @@
 #include "base/number.h"
 #include "base/rng.h"
 #include "base/text.h"
+#include "energy/why.h"
 #include "heddle/energy_place.h"
 
 enum { NAME_MAX_BYTES = 255 };
@@ -41,21 +42,8 @@ struct reader {
     size_t cap;
 };
 
-HEDDLE_PRINTF(2, 3)
-static heddle_status bad(const struct reader *r, const char *fmt, ...)
-{
-    struct heddle_text t;
-    va_list ap;
-
-    if (r->why == NULL || r->cap == 0)
-        return HEDDLE_EFORMAT;
-    heddle_text_init(&t, r->why, r->cap);
-    heddle_text_add(&t, "%s:%zu: ", r->path, r->line);
-    va_start(ap, fmt);
-    heddle_text_vadd(&t, fmt, ap);
-    va_end(ap);
-    return HEDDLE_EFORMAT;
-}
+#define bad(r, ...)                                                            \
+    heddle_energy_why_at((r)->why, (r)->cap, (r)->path, (r)->line, __VA_ARGS__)
 
 /* The next word of the line; NULL: none. */
 static char *word(struct reader *r)

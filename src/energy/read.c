@@ -70,21 +70,8 @@ struct line {
     uint64_t bytes, group, count;
 };
 
-HEDDLE_PRINTF(2, 3)
-static heddle_status bad(const struct reader *r, const char *fmt, ...)
-{
-    struct heddle_text t;
-    va_list ap;
-
-    if (r->why == NULL || r->cap == 0)
-        return HEDDLE_EFORMAT;
-    heddle_text_init(&t, r->why, r->cap);
-    heddle_text_add(&t, "%s:%u: ", r->path, r->line);
-    va_start(ap, fmt);
-    heddle_text_vadd(&t, fmt, ap);
-    va_end(ap);
-    return HEDDLE_EFORMAT;
-}
+#define bad(r, ...)                                                            \
+    heddle_energy_why_at((r)->why, (r)->cap, (r)->path, (r)->line, __VA_ARGS__)
 
 static bool is_blank(char c)
 {

@@ -60,16 +60,6 @@ struct maker {
     size_t nseries;
 };
 
-static const char *keep(struct heddle_scratch *mem, const char *s)
-{
-    const size_t n = strlen(s);
-    char *to = heddle_scratch_get(mem, n + 1, 1);
-
-    if (to != NULL && n > 0)
-        memcpy(to, s, n);
-    return to;
-}
-
 /* Joules of domain d between two times. */
 static double joules_between(const struct maker *m, size_t d, double idle,
                              double from, double to)
@@ -143,8 +133,8 @@ static heddle_status domains_make(struct maker *m)
     for (size_t i = 0; i < n; i++) {
         const heddle_status st = heddle_energy_get_domain(m->e, i, &d);
 
-        out[i].name = keep(m->own, d.name);
-        out[i].device = keep(m->own, d.device);
+        out[i].name = heddle_scratch_text(m->own, d.name);
+        out[i].device = heddle_scratch_text(m->own, d.device);
         if (st != HEDDLE_OK || out[i].name == NULL || out[i].device == NULL)
             return HEDDLE_ENOMEM;
         out[i].idle_joules = d.idle_watts * m->r->seconds;
@@ -206,9 +196,9 @@ static heddle_status rows_make(struct maker *m)
         const struct heddle_energy_key *k = &m->keys.key[p[i].idx];
 
         out[i] = (struct heddle_energy_run_row){
-            .kernel = keep(m->own, k->kernel),
-            .variant = keep(m->own, k->variant),
-            .device = keep(m->own, k->device),
+            .kernel = heddle_scratch_text(m->own, k->kernel),
+            .variant = heddle_scratch_text(m->own, k->variant),
+            .device = heddle_scratch_text(m->own, k->device),
             .ntasks = m->load.ntasks[p[i].idx],
             .seconds = m->load.seconds[p[i].idx],
             .watts = m->watts[p[i].idx],
