@@ -430,13 +430,16 @@ static void energy_pass(struct heddle_devs *d)
 {
     struct dev_energy *e = d->energy;
     const uint64_t now = heddle_sim_now(d->sim);
-    uint64_t step = PERIOD_NS;
+    uint64_t step = PERIOD_NS, at;
 
     if (now <= e->last_ns)
         return;
     if ((now - e->sampled_ns) / step > GAP_SAMPLES)
         step *= (now - e->sampled_ns) / step / GAP_SAMPLES + 1;
-    for (uint64_t at = e->sampled_ns + step; at <= now; at += step) {
+    at = e->sampled_ns + step;
+    if (at <= e->last_ns) /* the steps before were longer */
+        at += ((e->last_ns - at) / step + 1) * step;
+    for (; at <= now; at += step) {
         energy_sample(d, at);
         e->sampled_ns = at;
     }

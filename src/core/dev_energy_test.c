@@ -285,6 +285,50 @@ TEST(samples_in_the_log)
     end(&r);
 }
 
+/* A kernel so long that samples are taken seldom, then short ones again. */
+TEST(samples_after_a_long_while)
+{
+    static const heddle_kernel slow = {
+        .size = sizeof(heddle_kernel),
+        .name = "slow",
+        .noperands = 1,
+        .mode = {HEDDLE_RW},
+        .variants = {{.device = HEDDLE_DEV_CPU}}};
+    struct heddle_ctx_opts o;
+    const struct heddle_log_view *v;
+    uint64_t before[3] = {0};
+    heddle_log *log = NULL;
+    struct run r;
+
+    machine_write(&r, "time slow cpu 8 100050000\n");
+    make_model(&r, 5);
+    put_active(r.e, "slow", "cpu", NULL, 100);
+    o = defaults(&r);
+    snprintf(r.log, sizeof(r.log), "%s.log", r.path);
+    o.log = HEDDLE_ON;
+    o.log_level = 1;
+    o.log_path = r.log;
+    open_ctx(&r, &o);
+    put(&r, &slow, 1, &on_core);
+    put(&r, &work, 1000, &on_core);
+    close_ctx(&r);
+    CHECK_OK(heddle_log_open(r.log, NULL, &log));
+    v = heddle_log_get_view(log);
+    for (size_t i = 0; i < v->nevents; i++) {
+        const struct heddle_log_event *e = &v->events[i];
+
+        if (e->kind != HEDDLE_LOG_POWER)
+            continue;
+        CHECK(e->b < 3 && e->x >= before[e->b]);
+        CHECK((double)e->x <= 110e-3 * (double)e->t_ns + 1e6);
+        before[e->b] = e->x;
+    }
+    CHECK(before[0] > 10000000000);
+    heddle_log_close(log);
+    CHECK_EQ(unlink(r.log), 0);
+    end(&r);
+}
+
 static const char *const policies[] = {"heft", "plan", "dual", "heteroprio",
                                        "multiprio"};
 
@@ -549,6 +593,6 @@ TEST(no_memory)
     end(&r);
 }
 
-TEST_MAIN(joules_are_exact, copies_and_the_rest, samples_in_the_log, weights,
-          caps, uneven_caps, variants, variants_with_times, refusals, real_time,
-          unknown_kernels, no_memory)
+TEST_MAIN(joules_are_exact, copies_and_the_rest, samples_in_the_log,
+          samples_after_a_long_while, weights, caps, uneven_caps, variants,
+          variants_with_times, refusals, real_time, unknown_kernels, no_memory)

@@ -47,7 +47,7 @@ static heddle_status no_samples(const struct heddle_energy_fitting *f,
             time = v->infos[i].value;
         if (strncmp(key, "energy", 6) == 0 &&
             strncmp(key, "energy.domain.", 14) != 0 &&
-            strncmp(key, "energy.source.", 14) != 0)
+            strncmp(key, "energy.source", 13) != 0)
             heddle_text_add(&t, "; it says: %s", v->infos[i].value);
     }
     if (!has_series && strcmp(time, "virtual") == 0)

@@ -268,6 +268,8 @@ static unsigned rank_of(const struct heddle_energy_active *r,
     else if (strcmp(r->kernel, "*") != 0)
         return 0;
     if (r->variant[0] != '\0') {
+        if (variant == NULL)
+            return rank - 1; /* below a row of any variant, above "*" */
         if (!is_same(r->variant, variant))
             return 0;
         rank += 4;

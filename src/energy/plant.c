@@ -24,7 +24,12 @@
 #include "heddle/compose.h"
 #include "heddle/energy_fit.h"
 
-enum { MAX_SAMPLES = 20 * 1000 * 1000, LOOKS = 16, INFO_BYTES = 600 };
+enum {
+    MAX_SAMPLES = 20 * 1000 * 1000,
+    MAX_UPDATES = 200 * 1000 * 1000,
+    LOOKS = 16,
+    INFO_BYTES = 600
+};
 
 #define MS INT64_C(1000000)
 
@@ -310,6 +315,13 @@ static heddle_status events_make(struct plant *p, uint32_t lane)
             return heddle_energy_why(p->o->why, p->o->why_bytes, HEDDLE_EINVAL,
                                      "there would be more than %d samples",
                                      MAX_SAMPLES);
+        if ((p->load.last_ns - p->load.first_ns + 2 * c.margin_ns) /
+                c.period_ns >=
+            MAX_UPDATES)
+            return heddle_energy_why(p->o->why, p->o->why_bytes, HEDDLE_EINVAL,
+                                     "the counter would be updated more than "
+                                     "%d times",
+                                     MAX_UPDATES);
         n += count_samples(p, &c);
     }
     p->event = heddle_scratch_get(&p->mem, n, sizeof(*p->event));

@@ -61,7 +61,9 @@ static heddle_status describe(struct heddle_scratch *mem,
                               struct heddle_energy_series *s, uint64_t *wrap_uj)
 {
     const char *value = info_find(v, domain);
-    char *name, *device, *wrap;
+    char *name, *device;
+    const char *last;
+    size_t n;
 
     *wrap_uj = 0;
     if (value == NULL || value[strspn(value, " ")] == '\0') {
@@ -77,14 +79,25 @@ static heddle_status describe(struct heddle_scratch *mem,
         return HEDDLE_OK;
     }
     name = word(mem, &value);
-    device = word(mem, &value);
-    wrap = word(mem, &value);
-    if (name == NULL || device == NULL || wrap == NULL)
+    /* The device may have blanks; a number behind it is where the counter wraps. */
+    value += strspn(value, " ");
+    last = strrchr(value, ' ');
+    n = strlen(value);
+    if (last != NULL && heddle_parse_u64(last + 1, wrap_uj) == HEDDLE_OK)
+        n = (size_t)(last - value);
+    else
+        *wrap_uj = 0;
+    while (n > 0 && value[n - 1] == ' ')
+        n--;
+    if (n > HEDDLE_ENERGY_NAME_MAX)
+        n = HEDDLE_ENERGY_NAME_MAX;
+    device = heddle_scratch_get(mem, n + 1, 1);
+    if (name == NULL || device == NULL)
         return HEDDLE_ENOMEM;
+    if (n > 0)
+        memcpy(device, value, n);
     s->name = name;
     s->device = device;
-    if (heddle_parse_u64(wrap, wrap_uj) != HEDDLE_OK)
-        *wrap_uj = 0;
     return HEDDLE_OK;
 }
 

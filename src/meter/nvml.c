@@ -84,8 +84,13 @@ static void take_all(struct nvml *v, struct heddle_meter_found *found,
     for (unsigned i = 0; err == 0 && i < n && v->n < cap; i++) {
         void *device = NULL;
 
-        if (v->api.by_index(i, &device) == 0)
+        const int refused = v->api.by_index(i, &device);
+
+        if (refused == 0)
             gpu_take(v, device, "cuda", i, found, why);
+        else
+            heddle_meter_say(why, "NVML does not show GPU %u: %.100s", i,
+                             heddle_nvml_text(&v->api, refused));
     }
     if (err == 0 && n == 0)
         heddle_meter_say(why, "NVML knows no GPU");

@@ -123,6 +123,8 @@ static int one_run(struct live *b, unsigned i)
     }
     if (st == HEDDLE_OK)
         st = closed;
+    if (st != HEDDLE_OK)
+        (void)unlink(b->file);
     return st == HEDDLE_OK ? open_log(b, i)
                            : cli_fail(b->c, "the run with '%s' fails: %s",
                                       b->sched[i], heddle_status_text(st));
@@ -149,6 +151,9 @@ static int predict(struct live *b, unsigned i)
         return cli_fail(b->c, "%s", b->why);
     if (heddle_energy_run_create(NULL, model, b->log[i], &run) != HEDDLE_OK) {
         rc = cli_fail(b->c, "no memory");
+    } else if (!(run->measured_joules > 0)) {
+        rc = cli_fail(b->c, "the run with '%s' has no samples to compare with",
+                      b->sched[i]);
     } else {
         b->measured[i] = run->measured_joules;
         b->predicted[i] = run->measured_predicted;

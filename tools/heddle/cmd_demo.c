@@ -232,7 +232,7 @@ static int demo_page(struct demo *d)
                                 .npacks = 1,
                                 .is_packed = true};
     struct view_pack *pack = NULL;
-    int rc = trace_check_output(d->c, "view", d->log, d->page);
+    int rc = trace_check_output(d->c, d->log, d->page);
 
     if (rc == 0)
         rc = view_load(d->c, &o, &pack);

@@ -60,8 +60,9 @@ static void print_text(const struct answer *x)
             x->cost.active, x->cost.idle,
             x->r.value > 0.0 ? x->cost.total / x->r.value : 1.0);
     if (!isnan(x->in.run_total) && x->in.run_total > 0.0)
-        fprintf(f, "The run needed %.1f %% more than the schedule.\n",
-                100.0 * (x->in.run_total / x->cost.total - 1.0));
+        fprintf(f, "The run needed %.1f %% %s than the schedule.\n",
+                100.0 * fabs(x->in.run_total / x->cost.total - 1.0),
+                x->in.run_total < x->cost.total ? "less" : "more");
 }
 
 static heddle_status print_json(const struct answer *x)
@@ -204,13 +205,15 @@ static int check_args(struct cli *c, struct bound_args *a)
     if (a->deadline != NULL && a->slack != NULL)
         return cli_error(c, "--deadline and --slack exclude each other");
     if (a->deadline != NULL) {
-        if (heddle_parse_ns(a->deadline, &ns) != HEDDLE_OK || ns == 0)
+        if (heddle_parse_ns(a->deadline, &ns) != HEDDLE_OK || ns == 0 ||
+            ns > INT64_MAX / 1024)
             return cli_error(
                 c, "--deadline is '%s', but it must be a time as in 2.5s",
                 a->deadline);
         a->deadline_ns = (double)ns;
     }
-    if (a->slack != NULL && !energy_parse_part(a->slack, &a->part))
+    if (a->slack != NULL &&
+        (!energy_parse_part(a->slack, &a->part) || a->part > 1e6))
         return cli_error(c, "--slack is '%s', but it must be a part as in 5%%",
                          a->slack);
     if (a->goal == NULL || strcmp(a->goal, "energy") == 0)

@@ -262,7 +262,7 @@ static int choose_file(struct cli *c, const struct fit_args *a,
 
     if (a->file != NULL) {
         for (int i = 0; i < a->nlogs; i++) {
-            const int rc = trace_check_output(c, "fit", a->log[i], a->file);
+            const int rc = trace_check_output(c, a->log[i], a->file);
 
             if (rc != 0)
                 return rc;

@@ -271,7 +271,9 @@ static int frontier_run(struct cli *c, int argc, char **argv)
         (struct cli_opt){"--output", CLI_STRING, &file, 0, 0};
     rc = cli_parse(c, "energy frontier", argc, argv, opts, &args);
     if (rc == 0 && args.n > 0 && file != NULL)
-        rc = trace_check_output(c, "frontier", args.operand[0], file);
+        rc = trace_check_output(c, args.operand[0], file);
+    if (rc == 0 && a.model != NULL && file != NULL)
+        rc = trace_check_output(c, a.model, file);
     if (rc == 0)
         rc = energy_input_open(&x->in, c, "frontier", &args, &a);
     if (rc == 0)

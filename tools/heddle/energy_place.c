@@ -363,6 +363,10 @@ static int place_run(struct cli *c, int argc, char **argv)
     if (rc != 0)
         return rc;
     p.file = args.operand[0];
+    if (p.out != NULL)
+        rc = trace_check_output(c, p.file, p.out);
+    if (rc != 0)
+        return rc;
     if (heddle_energy_jobs_read(NULL, p.file, &p.jobs, p.why, sizeof(p.why)) !=
         HEDDLE_OK)
         return cli_fail(c, "%s", p.why);

@@ -156,7 +156,9 @@ static int plant_run(struct cli *c, int argc, char **argv)
         return cli_error(c, "energy plant needs the file of a log");
     if (a.file == NULL)
         return cli_error(c, "energy plant needs -o");
-    rc = trace_check_output(c, "plant", args.operand[0], a.file);
+    rc = trace_check_output(c, args.operand[0], a.file);
+    if (rc == 0 && a.model != NULL)
+        rc = trace_check_output(c, a.model, a.file);
     if (rc == 0)
         rc = energy_open_log(c, args.operand[0], &log);
     if (rc == 0)

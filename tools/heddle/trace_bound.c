@@ -255,9 +255,8 @@ static int check_args(struct cli *c, const struct cli_args *args,
     if (a->time != NULL &&
         (heddle_parse_ns(a->time, &a->time_ns) != HEDDLE_OK || a->time_ns == 0))
         return cli_error(c, "'%s' is not a time such as 2s or 500ms", a->time);
-    return a->file != NULL
-               ? trace_check_output(c, "bound", args->operand[0], a->file)
-               : 0;
+    return a->file != NULL ? trace_check_output(c, args->operand[0], a->file)
+                           : 0;
 }
 
 static int bound_print(struct cli *c, const struct run_bound *b,

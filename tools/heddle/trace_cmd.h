@@ -34,9 +34,9 @@ void trace_warn_partial(struct cli *c, const char *path, const heddle_log *log);
 /* Exit status of a status, after a sentence unless it is HEDDLE_OK. */
 int trace_end(struct cli *c, heddle_status st);
 
-/* Refuses `file` as output: it is the log, or "-". 0, or the exit status. */
-int trace_check_output(struct cli *c, const char *verb, const char *log,
-                       const char *file);
+/* Refuses `file` as output: it is `input` (may be NULL), a file that is read, or "-".
+ * 0, or the exit status. */
+int trace_check_output(struct cli *c, const char *input, const char *file);
 
 /* Ends an output file: closes it, and removes it when `is_bad` or not all of it
  * could be written. 0, or the exit status after a sentence. */

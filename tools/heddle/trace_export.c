@@ -76,7 +76,7 @@ static int check_parts(struct cli *c, const char *log, const char *file,
         if (strcmp(path, file) == 0)
             return cli_error(c, "'%s' has the extension of another file of %s",
                              file, f->name);
-        rc = trace_check_output(c, "export", log, path);
+        rc = trace_check_output(c, log, path);
     }
     return rc;
 }
@@ -98,7 +98,7 @@ static int check_args(struct cli *c, const struct cli_args *args,
                          "'%s' is not a format of trace export, see 'heddle "
                          "trace export --help'",
                          a->format);
-    rc = trace_check_output(c, "export", args->operand[0], a->file);
+    rc = trace_check_output(c, args->operand[0], a->file);
     return rc != 0 ? rc : check_parts(c, args->operand[0], a->file, f);
 }
 

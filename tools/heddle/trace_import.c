@@ -76,9 +76,9 @@ static int import_run(struct cli *c, int argc, char **argv)
         return cli_error(c, "trace import needs the file of a trace");
     if (a.file == NULL)
         return cli_error(c, "trace import needs -o");
-    rc = trace_check_output(c, "import", args.operand[0], a.file);
+    rc = trace_check_output(c, args.operand[0], a.file);
     if (rc == 0 && a.platform != NULL)
-        rc = trace_check_output(c, "import", a.platform, a.file);
+        rc = trace_check_output(c, a.platform, a.file);
     return rc != 0 ? rc : import_write(c, args.operand[0], &a);
 }
 

@@ -81,7 +81,7 @@ static int placement_run(struct cli *c, int argc, char **argv)
         return cli_error(c, "trace placement needs the file of a log");
     if (file == NULL)
         return cli_error(c, "trace placement needs -o");
-    rc = trace_check_output(c, "placement", args.operand[0], file);
+    rc = trace_check_output(c, args.operand[0], file);
     if (rc == 0)
         rc = trace_open(c, "placement", &args, &log);
     if (rc == 0)

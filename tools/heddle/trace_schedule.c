@@ -253,9 +253,7 @@ static int check_policy(struct cli *c, const char *name)
 static int check_output(struct cli *c, const struct cli_args *args,
                         const char *file)
 {
-    return file == NULL
-               ? 0
-               : trace_check_output(c, "schedule", args->operand[0], file);
+    return file == NULL ? 0 : trace_check_output(c, args->operand[0], file);
 }
 
 static int check_args(struct cli *c, const struct cli_args *args,

@@ -69,17 +69,12 @@ static bool is_same_file(const char *a, const char *b)
            sa.st_ino == sb.st_ino;
 }
 
-int trace_check_output(struct cli *c, const char *verb, const char *log,
-                       const char *file)
+int trace_check_output(struct cli *c, const char *input, const char *file)
 {
     if (strcmp(file, "-") == 0)
-        return cli_error(c,
-                         "trace %s writes a file: give -o a name, or "
-                         "/dev/stdout",
-                         verb);
-    if (is_same_file(log, file))
-        return cli_error(c, "'%s' is the log itself and would be overwritten",
-                         file);
+        return cli_error(c, "-o needs the name of a file, or /dev/stdout");
+    if (input != NULL && is_same_file(input, file))
+        return cli_error(c, "'%s' is an input and would be overwritten", file);
     return 0;
 }
 

@@ -73,7 +73,7 @@ static int check_args(struct cli *c, const struct cli_args *args,
     if (a->file == NULL)
         return cli_error(c, "trace view needs -o with the name of the page");
     for (unsigned i = 0; i < args->n && rc == 0; i++)
-        rc = trace_check_output(c, "view", args->operand[i], a->file);
+        rc = trace_check_output(c, args->operand[i], a->file);
     return rc;
 }
 

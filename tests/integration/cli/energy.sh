@@ -77,8 +77,8 @@ fails 1 'no samples of energy counters' energy fit heft.log -o x.energy
 fails 2 'needs the file of a log' energy fit
 fails 2 'needs the file of a log' energy report
 fails 2 'needs -o' energy plant heft.log --model true.energy
-fails 2 'log itself' energy plant heft.log --model true.energy -o heft.log
-fails 2 'log itself' energy fit heft.plant -o heft.plant
+fails 2 'is an input' energy plant heft.log --model true.energy -o heft.log
+fails 2 'is an input' energy fit heft.plant -o heft.plant
 fails 2 'not a time' energy fit heft.plant --lag soon
 fails 2 'needs a --lag' energy fit heft.plant --window 1ms
 fails 2 'counters is' energy plant heft.log --model true.energy -o x --counters tpu

@@ -61,6 +61,7 @@ fails 2 'without --due' energy place jobs --machines 2 --alpha 1 --due
 fails 2 'must not be below' energy place jobs --machines 2 --due --watts-here 2 --watts-there 1
 fails 2 'needs --watts-here' energy place jobs --machines 2 --alpha 1 --intensity 3
 fails 1 'nowhere' energy place nowhere --machines 2 --alpha 1
+fails 2 'is an input' energy place jobs --machines 2 --alpha 1 -o jobs
 fails 1 'cannot be written' energy place jobs --machines 2 --alpha 1 -o no/such
 printf 'heddle-jobs 1\njob a 1\njob a 2\n' >twice
 fails 1 "twice:3: there is a job 'a' already" energy place twice --machines 2 --alpha 1

@@ -34,7 +34,7 @@ done
 fails 2 'log' trace bound
 fails 2 'durations' trace bound run.log --durations longest
 fails 2 'not a time' trace bound run.log --time soon
-fails 2 'log itself' trace bound run.log -o run.log
+fails 2 'is an input' trace bound run.log -o run.log
 fails 1 'cannot be written' trace bound run.log -o /nowhere/x.cert
 if [ -w /dev/full ]; then
     ln -s /dev/full full
