@@ -351,7 +351,7 @@ static size_t cluster_bytes(const struct la_gpu *g, size_t w)
     const size_t e = la_bytes(g->t);
 
     return (2 * (CLUSTER + 1) + 2) * (w * e + 32) +
-           (CLUSTER_N + 8) * (w * e + 16) + w * (w + 1) * e + 1024;
+           (CLUSTER_N + 8) * (w * e + 16) + w * (w + 1) * e + 2048;
 }
 
 /* The panel of at most CLUSTER_N columns, by one cluster. */
@@ -381,6 +381,7 @@ static heddle_status lu_clusters(struct la_gpu *g, struct la_block a,
     const size_t n = la_min(a.m, a.n);
     const void *one = heddle_la_one(g->t), *minus = heddle_la_minus_one(g->t);
     const long long ld = (long long)a.ld;
+    heddle_status st;
 
     if (a.m <= CLUSTER_LEAST || a.m > 4 * CLUSTER_ROWS ||
         heddle_cuda_get_capability(g->x) < 90)
@@ -394,8 +395,12 @@ static heddle_status lu_clusters(struct la_gpu *g, struct la_block a,
                               (a.n - right + AFTER_COLUMNS - 1) / AFTER_COLUMNS;
         int *piv = ipiv + j;
 
-        LA_TRY(lu_narrow(g, la_part(g->t, a, j, j, a.m - j, w), row0 + j, j,
-                         piv, info));
+        st = lu_narrow(g, la_part(g->t, a, j, j, a.m - j, w), row0 + j, j, piv,
+                       info);
+        if (st != HEDDLE_OK) /* a device may have no room for such clusters */
+            return j == 0 && st != HEDDLE_EDEV && st != HEDDLE_ENOMEM
+                       ? HEDDLE_EDECLINED
+                       : st;
         if (blocks > 0)
             LA_TRY(PUT(g, "la_after",
                        CLUSTER_SHAPE(blocks, AFTER_THREADS, 0, 1), &row.a, &ld,

@@ -83,13 +83,13 @@ template <typename T, int W> struct alignas(16) word {
 };
 
 template <typename T, int W> struct alignas(16) common {
-    word<T, W> said[2][BLOCKS + 1];     /* the last: of the row on turn */
-    word<T, W> mine[2];                 /* on its way to the others */
-    T u[MAX_N + 8][W + 16 / sizeof(T)]; /* U on the right, a column each */
-    T lu[W][W + 1];                     /* the diagonal block, row by row */
-    unsigned long long bar[2];          /* mbarriers: all words are here */
-    unsigned long long warp_key[WARPS];
-    int warp_row[WARPS];
+    word<T, W> said[2][BLOCKS + 1];        /* the last: of the row on turn */
+    word<T, W> mine[2];                    /* on its way to the others */
+    T u[MAX_N + 8][W + 16 / sizeof(T)];    /* U on the right, a column each */
+    T lu[W][W + 1];                        /* the diagonal block, row by row */
+    unsigned long long bar[2];             /* mbarriers: all words are here */
+    unsigned long long warp_key[2][WARPS]; /* by turns, as words are */
+    int warp_row[2][WARPS];
     int piv[W];
     int from[2 * W], to[2 * W]; /* where rows go; from < 0: nowhere */
 };
@@ -230,14 +230,14 @@ __device__ static int find_pivot(common<T, W> *s, const struct deal *d,
     candidate = b.row;
     b = best_of_warp(b);
     if (d->lane == 0) {
-        s->warp_key[d->warp] = b.key;
-        s->warp_row[d->warp] = b.row;
+        s->warp_key[parity][d->warp] = b.key;
+        s->warp_row[parity][d->warp] = b.row;
     }
     if (threadIdx.x == 0)
         expect(s, parity);
     __syncthreads();
-    b.key = d->lane < WARPS ? s->warp_key[d->lane] : 0;
-    b.row = d->lane < WARPS ? s->warp_row[d->lane] : NONE;
+    b.key = d->lane < WARPS ? s->warp_key[parity][d->lane] : 0;
+    b.row = d->lane < WARPS ? s->warp_row[parity][d->lane] : NONE;
     b = best_of_warp(b);
     const bool is_mine = b.row == candidate && b.row != NONE;
 
@@ -285,7 +285,11 @@ __device__ static void factor(common<T, W> *s, const struct deal *d,
         const word<T, W> *win =
             pivot == turn ? was : &s->said[parity][pivot / 32 % BLOCKS];
         const T p = win->row[0];
-        const T inverse = win->inverse;
+        const T inverse = win->inverse, size = p < 0 ? -p : p;
+        /* Numbers whose inverse is a number, too. */
+        const bool is_plain =
+            size >= (T)(sizeof(T) == 8 ? 0x1p-1021 : 0x1p-125) &&
+            size <= (T)(sizeof(T) == 8 ? 0x1p1021 : 0x1p125);
 
 #pragma unroll
         for (int r = 0; r < R; r++) {
@@ -304,7 +308,7 @@ __device__ static void factor(common<T, W> *s, const struct deal *d,
             }
             last = x[r][0];
             if (row > turn && p != (T)0) {
-                l = last * inverse;
+                l = is_plain ? last * inverse : last / p;
                 last = l;
             }
             /* Columns that were on turn before only move on. */

@@ -189,6 +189,8 @@ static heddle_status cuda_panel(struct heddle_exec *x)
 
     if (!g->has_pivots || info == NULL)
         return HEDDLE_EDECLINED;
+    if (heddle_la_is_broken(&g->h))
+        return HEDDLE_OK; /* nor has a panel on a core left pivots then */
     LA_TRY(heddle_gpu_open(&gpu, x, t));
     LA_TRY(heddle_gpu_lu(&gpu, la_part(t, a, g->k0, 0, a.m - g->k0, a.n), g->k0,
                          heddle_exec_ptr(x, 1), info + g->k));
@@ -207,6 +209,8 @@ static heddle_status cuda_update(struct heddle_exec *x)
     const struct la_block u = la_part(t, aj, g->k0, 0, g->nk, n);
     struct la_gpu gpu;
 
+    if (heddle_la_is_broken(&g->h))
+        return HEDDLE_OK;
     LA_TRY(heddle_gpu_open(&gpu, x, t));
     if (g->has_aux) {
         LA_TRY(heddle_gpu_lu_apply(&gpu, heddle_exec_ptr(x, 3), g->nk,
@@ -230,6 +234,8 @@ static heddle_status cuda_back(struct heddle_exec *x)
     const struct la_block a = la_operand(x, 0);
     struct la_gpu gpu;
 
+    if (heddle_la_is_broken(&g->h))
+        return HEDDLE_OK;
     LA_TRY(heddle_gpu_open(&gpu, x, g->h.t));
     return heddle_gpu_swap(&gpu, la_part(g->h.t, a, g->k0, 0, a.m - g->k0, a.n),
                            heddle_exec_ptr(x, 1), g->nk, g->k0);
@@ -345,7 +351,8 @@ static heddle_status submit_with_aux(heddle_matrix *a, struct getrf_arg *g,
     heddle_status st = HEDDLE_OK;
 
     g->has_aux = pivots != NULL && record != NULL && !la_is_complex(t) &&
-                 la_lu_has_aux(g->nk) && g->k + 1 < a->nt;
+                 la_lu_has_aux(g->nk) && g->k + 1 < a->nt &&
+                 g->nk * a->nb * la_bytes(t) <= LA_GPU_SCRATCH;
     if (g->has_aux)
         st = heddle_handle_vector(g->h.la->ctx, NULL,
                                   la_lu_aux_bytes(t, g->nk) / 4, HEDDLE_I32,

@@ -11,6 +11,7 @@
 #include "plan/cut.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/clock.h"
 
@@ -93,10 +94,11 @@ static heddle_status try_cuts(struct blocks *b, uint32_t turn, uint32_t most)
             st = HEDDLE_ENOENT;
         if (st == HEDDLE_OK)
             st = heddle_plan_make_stages(x, &cuts, &mem, &stage, NULL);
-        x->work += (double)SLOTS / 6 / SUMS * cuts.n * cuts.n * cuts.n;
-        if (st == HEDDLE_OK)
+        if (st == HEDDLE_OK) {
+            x->work += (double)SLOTS / 6 / SUMS * cuts.n * cuts.n * cuts.n;
             st = heddle_plan_cut_solve(&cuts, stage, (uint64_t)bytes, SLOTS,
                                        &mem, &t);
+        }
         if (st == HEDDLE_OK)
             look_all(b, t);
     }
@@ -223,6 +225,7 @@ heddle_status heddle_plan_blocks_plan(struct heddle_plan_search *x,
                 heddle_plan_destroy(*out);
             *out = p;
             heddle_plan_seq_copy(s, &other);
+            memset(x->aside, 0, x->g->nops * sizeof(*x->aside));
             st = HEDDLE_OK;
         } else {
             heddle_plan_destroy(p);

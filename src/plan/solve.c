@@ -250,6 +250,8 @@ static heddle_status take_known(const struct heddle_plan_job *job,
         job, bound,
         bound > k->baseline ? found->bound_note : "every operation once", out);
     heddle_plan_destroy(found);
+    if (st != HEDDLE_OK)
+        *out = NULL;
     return st;
 }
 

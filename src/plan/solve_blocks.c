@@ -41,14 +41,16 @@ static heddle_status blocks_solve(const struct heddle_plan_job *job,
 {
     struct heddle_plan_search x;
     struct heddle_plan_seq s;
+    bool is_ready;
     heddle_status st = heddle_plan_search_init(&x, job);
 
     if (st != HEDDLE_OK)
         return st;
-    st = heddle_plan_seq_init(&s, job->g, x.room, &x.mem)
-             ? solve(&x, &s, out)
-             : heddle_plan_fail(&job->opts.base, HEDDLE_ENOMEM,
-                                "no memory for the solver");
+    is_ready = heddle_plan_seq_init(&s, job->g, x.room, &x.mem);
+    s.aside = x.aside;
+    st = is_ready ? solve(&x, &s, out)
+                  : heddle_plan_fail(&job->opts.base, HEDDLE_ENOMEM,
+                                     "no memory for the solver");
     heddle_plan_search_fini(&x);
     return st;
 }

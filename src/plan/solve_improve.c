@@ -237,6 +237,7 @@ static void leave_room(struct improve *m, uint64_t over)
     struct heddle_plan_search *x = &m->x;
     const uint64_t budget = m->job.m->budget;
     const size_t bytes = x->g->nops * sizeof(*x->aside);
+    const int64_t was = x->budget;
 
     memcpy(m->aside, x->aside, bytes);
     if (!heddle_plan_set_aside(x, &m->best, m->plan != NULL ? 0.5 : 0.25))
@@ -250,6 +251,7 @@ static void leave_room(struct improve *m, uint64_t over)
     }
     /* another sequence may have other addresses */
     memcpy(x->aside, m->aside, bytes);
+    x->budget = was;
     (void)!heddle_plan_seq_eval(&m->best);
     heddle_plan_seq_copy(&m->cur, &m->best);
     list_again(m);
@@ -574,7 +576,9 @@ static heddle_status search(struct improve *m,
     st = improve(m, last.deadline_ns);
     x->deadline_ns = last.deadline_ns;
     for (int k = 0; k < 4 && st == HEDDLE_OK && !m->is_stopped; k++) {
-        if (heddle_plan_job_seconds(job) > SHARE_FIRST * limit)
+        if (heddle_plan_job_seconds(job) >
+            (m->plan != NULL ? SHARE_FIRST * limit
+                             : fmax(SHARE_FIRST * limit, at_least(limit))))
             break;
         st = settle(m, last.deadline_ns);
     }

@@ -3,8 +3,9 @@
  * plan exact: the least time of a small graph, by the program `cbc`.
  *
  * For cross-checks: what other solvers find is between their bound and this. The
- * order of first computations is the given one, nothing is moved, and addresses
- * are not part of the question: they are looked for afterwards.
+ * order of first computations is the given one, between two of them an operation
+ * runs once at most, nothing is moved, and addresses are not part of the question:
+ * they are looked for afterwards.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -133,7 +134,8 @@ static void make_plan(struct exact *e)
             e->status == PLAN_MILP_OPTIMAL ? e->time_sum * (1 - 1e-9) : 0,
         .bound_note = e->status == PLAN_MILP_OPTIMAL
                           ? "exact for the given order of first "
-                            "computations, nothing moved, nothing in place"
+                            "computations, each operation at most once between "
+                            "two of them, nothing moved, nothing in place"
                           : NULL};
 
     t->report.size = sizeof(t->report);
@@ -215,7 +217,9 @@ static int solve(struct exact *e)
     else
         snprintf(e->t.why, sizeof(e->t.why), "%s",
                  e->status == PLAN_MILP_INFEASIBLE
-                     ? "no plan exists in the given order that moves nothing"
+                     ? "no plan exists in the given order that moves nothing "
+                       "and runs no operation twice between two first "
+                       "computations"
                      : "cbc found nothing in its time");
     rc = print(e);
     if (rc == 0 && e->t.plan == NULL)
