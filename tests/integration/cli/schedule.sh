@@ -85,8 +85,8 @@ fails 2 'no policy' trace schedule run.log --policy nonsense
 fails 2 'no scheduler' trace schedule run.log --policy runtime:nonsense
 fails 2 'not a time' trace schedule run.log --time soon
 fails 2 'durations' trace schedule run.log --durations guessed
-fails 2 'itself' trace schedule run.log -o run.log
-fails 2 'itself' trace placement run.log -o run.log
+fails 2 'is an input' trace schedule run.log -o run.log
+fails 2 'is an input' trace placement run.log -o run.log
 fails 2 'needs -o' trace placement run.log
 fails 2 'none of' trace schedule run.log --what-if magic=x2
 fails 2 'made of words' trace schedule run.log --what-if gpus
