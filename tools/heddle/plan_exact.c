@@ -30,7 +30,7 @@ struct exact {
     struct heddle_plan_graph *g;
     struct plan_try t;
     double limit_s, seconds;
-    char dir[64], lp[96], answer[96];
+    char dir[4096], lp[4112], answer[4112];
     enum plan_milp_answer status;
     uint32_t *seq;
     size_t nseq;
@@ -41,13 +41,16 @@ struct exact {
 
 static int make_files(struct exact *e)
 {
+    const char *tmp = getenv("TMPDIR");
     FILE *f;
     bool is_good;
 
-    snprintf(e->dir, sizeof(e->dir), "/tmp/heddle-exact-XXXXXX");
+    if (tmp == NULL || tmp[0] == '\0' || strlen(tmp) > 4000)
+        tmp = "/tmp";
+    snprintf(e->dir, sizeof(e->dir), "%s/heddle-exact-XXXXXX", tmp);
     if (mkdtemp(e->dir) == NULL) {
         e->dir[0] = '\0';
-        return cli_fail(e->c, "a folder below /tmp cannot be made: %s",
+        return cli_fail(e->c, "a folder below '%s' cannot be made: %s", tmp,
                         strerror(errno));
     }
     snprintf(e->lp, sizeof(e->lp), "%s/plan.lp", e->dir);
