@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cuda_cholesky: panels of Cholesky, 64 columns a launch, for devices of compute
+ * cuda_cholesky: panels of Cholesky, each one launch, for devices of compute
  * capability 9.0 and later. Two headers are made from it, as a device compiles what it
  * gets:
  *
@@ -11,13 +11,13 @@
  *
  * Why      libraries make a panel of dozens of small launches, and beside products
  *          that hold the device each of them waits for its turn.
- * Blocks   have the 64 rows of the diagonal block and 192 rows below it. Each does all
- *          there is to do for them: what the columns on the left take away, the factor
- *          of the diagonal block (every block for itself, as that is quicker than to
- *          ask another one), the solve. So blocks never wait for each other.
- * Factor   of the diagonal block: others may still read the block, so it goes to
- *          `diag`, from where la_chol_put brings all of a panel home. Nobody needs it
- *          before: the rows on its right are below it.
+ * Steps    of 64 columns. A block has the 64 rows of the diagonal block and 192 rows
+ *          below it, and does all there is to do for them: what the columns on the
+ *          left take away, the factor of the diagonal block (every block for itself,
+ *          as that is quicker than to ask another one), the solve.
+ * Meeting  after a step, as the next one needs what the others have found. A block
+ *          that has no rows any more arrives and leaves. Only then the factor of the
+ *          diagonal block takes its place: nobody reads there any more.
  */
 enum {
     NB = 64,
@@ -25,7 +25,7 @@ enum {
     THREADS = NB + ROWS,
     SLAB = 16,         /* columns on the left, at a time */
     STAGES = 3,        /* slabs on their way */
-    LDS = THREADS + 4, /* of a slab: no two of a warp's quarter share a bank */
+    LDS = THREADS + 4, /* of a slab: no two of a warp's half share a bank */
     LDX = ROWS + 2,    /* of the solution */
     LDL = NB + 2       /* of the factor */
 };
@@ -35,9 +35,26 @@ template <typename T> struct common {
         T slab[STAGES][SLAB][LDS];
         T x[NB][LDX];
     };
-    T l[NB][LDL]; /* a column each */
+    T l[NB][LDL];     /* a column each */
+    T pair[2][2][NB]; /* two columns on their turn, in two copies by turns */
     T inverse[NB];
 };
+
+/* 1 / x, correct to the last place or the one before, where that is a number. */
+__device__ static double reciprocal(double x)
+{
+    double y, e;
+
+    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
+    e = fma(-x, y, 1.0);
+    y = fma(y, fma(e, e, e), y);
+    return fma(y, fma(-x, y, 1.0), y);
+}
+
+__device__ static float reciprocal(float x)
+{
+    return 1.0f / x;
+}
 
 /* One element from global to shared memory, without waiting; 0 instead. */
 template <typename T>
@@ -88,7 +105,7 @@ __device__ static void product(double (&acc)[2][8][4],
 __device__ static void product(float (&acc)[2][8][4], const float (*slab)[LDS],
                                int row, int g, int q)
 {
-#pragma unroll 4
+#pragma unroll 2
     for (int k = 0; k < SLAB; k++) {
         float a[4];
 
@@ -127,9 +144,10 @@ __device__ static void fetch_slab(common<T> *s, const T *row, long long ld,
 }
 
 /*
- * The lower triangle in s->l becomes L. A thread has 4 x 4 elements, 16 apart. Columns
- * are left as they are on their turn, and scaled in the end: what they take away from
- * the others is a_ij a_kj / a_jj. Returns the first column whose pivot is not
+ * The lower triangle in s->l becomes L. A thread has 4 x 4 elements, 16 apart. Two
+ * columns are on turn at a time: c, and d, from which everybody takes away itself what
+ * c does to it. They are left as they are then and scaled in the end: what c takes away
+ * from the others is c_i c_k / c_j. Returns the first column whose pivot is not
  * positive, or NB.
  */
 template <typename T> __device__ static int factor(common<T> *s)
@@ -147,33 +165,47 @@ template <typename T> __device__ static int factor(common<T> *s)
 #pragma unroll
     for (int now = 0; now < 4; now++)
 #pragma unroll 1
-        for (int c = 0; c < 16; c++) {
-            const int j = 16 * now + c;
-            T d, inverse;
+        for (int turn = 0; turn < 16; turn += 2) {
+            const int j = 16 * now + turn;
+            T(*pair)[NB] = s->pair[turn / 2 % 2];
+            T c_inverse, d_inverse, between, last;
 
-            if (tx == c)
+            if (tx / 2 == turn / 2)
 #pragma unroll
                 for (int a = now; a < 4; a++)
-                    s->l[j][ty + 16 * a] = v[a][now];
+                    pair[tx % 2][ty + 16 * a] = v[a][now];
             __syncthreads();
-            d = s->l[j][j];
-            if (!(d > (T)0) && bad == NB)
+            c_inverse = reciprocal(pair[0][j]);
+            between = pair[0][j + 1] * c_inverse;
+            last = pair[1][j + 1] - pair[0][j + 1] * between;
+            d_inverse = reciprocal(last);
+            if (!(pair[0][j] > (T)0) && bad == NB)
                 bad = j;
-            inverse = bad == NB ? (T)1 / d : (T)0;
+            if (!(last > (T)0) && bad == NB)
+                bad = j + 1;
 #pragma unroll
             for (int a = now; a < 4; a++) {
-                const T mine = s->l[j][ty + 16 * a] * inverse;
+                const int i = ty + 16 * a;
+                const T c = pair[0][i], d = pair[1][i] - c * between;
+                const T mine = c * c_inverse, too = d * d_inverse;
 
+                if (tx / 2 == turn / 2)
+                    s->l[16 * now + tx][i] = tx % 2 == 0 ? c : d;
 #pragma unroll
-                for (int b = now; b < 4; b++)
-                    v[a][b] -= mine * s->l[j][tx + 16 * b];
+                for (int b = now; b < 4; b++) {
+                    const T ck = pair[0][tx + 16 * b];
+                    const T dk = pair[1][tx + 16 * b] - ck * between;
+
+                    v[a][b] = v[a][b] - mine * ck - too * dk;
+                }
             }
         }
     __syncthreads();
     if (threadIdx.x < NB) {
         const T d = s->l[threadIdx.x][threadIdx.x];
 
-        s->inverse[threadIdx.x] = (T)1 / sqrt(d);
+        s->inverse[threadIdx.x] = rsqrt(d);
+        s->l[threadIdx.x][threadIdx.x] = sqrt(d);
     }
     __syncthreads();
 #pragma unroll
@@ -185,8 +217,6 @@ template <typename T> __device__ static int factor(common<T> *s)
             if (i > j)
                 s->l[j][i] *= s->inverse[j];
         }
-    if (threadIdx.x < NB)
-        s->l[threadIdx.x][threadIdx.x] = sqrt(s->l[threadIdx.x][threadIdx.x]);
     __syncthreads();
     return bad;
 }
@@ -229,32 +259,61 @@ __device__ static void solve(common<T> *s, T *row, long long ld, int w,
     }
 }
 
+/* What a block is about: columns c0 .. c0 + w - 1 of the panel. */
+template <typename T> struct panel {
+    T *a;
+    long long ld;
+    int m, n, c0, w;
+};
+
+/* Blocks that have work at step c0. */
+template <typename T> __device__ static int blocks_at(const panel<T> *p, int c0)
+{
+    const int below = p->m - c0 - (p->n - c0 < NB ? p->n - c0 : NB);
+    const int chunks = below > ROWS ? (below + ROWS - 1) / ROWS : 1;
+
+    return chunks < (int)gridDim.x ? chunks : (int)gridDim.x;
+}
+
 /*
- * Columns c0 .. c0 + w - 1 of a panel of m rows, w <= 64, whose columns on the left
- * are done; c0 is a multiple of 64. *info: the first pivot of the panel that is not
- * positive, from 1, unless it is there already.
+ * The rows of the diagonal block (in `s->l`, the first time only), and ROWS more from
+ * row `below` on: less what the columns on the left take away, then the factor, then
+ * the solve.
  */
 template <typename T>
-__device__ static void step(T *a, long long ld, int m, int c0, int w, T *diag,
-                            int *info)
+__device__ static void do_rows(common<T> *s, const panel<T> *p, int below,
+                               bool is_first, int *info)
 {
-    extern __shared__ __align__(16) char memory[];
-    common<T> *s = (common<T> *)memory;
     const int me = threadIdx.x, warp = me / 32, g = me % 32 / 4, q = me % 4;
-    const int below = c0 + w + (int)blockIdx.x * ROWS;
-    const int row = me < NB ? c0 + me : below + me - NB;
-    const bool is_row = me < NB ? me < w : row < m;
-    const int nslabs = c0 / SLAB;
-    T acc[2][8][4] = {};
-    int bad;
+    const int row = me < NB ? p->c0 + me : below + me - NB;
+    const bool is_row = me < NB ? me < p->w : row < p->m;
+    const int nslabs = p->c0 / SLAB;
+    const T *from = p->a + (is_row ? row : 0);
+    T acc[2][8][4];
 
     for (int i = 0; i < STAGES - 1; i++)
-        fetch_slab(s, a + (is_row ? row : 0), ld, i, nslabs, is_row);
+        fetch_slab(s, from, p->ld, i, nslabs, is_row);
+#pragma unroll
+    for (int t = 0; t < 2; t++)
+#pragma unroll
+        for (int j = 0; j < 8; j++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const int r = 32 * warp + 16 * t + g + i / 2 * 8;
+                const int c = 8 * j + 2 * q + i % 2;
+                const int at = r < NB ? p->c0 + r : below + r - NB;
+                const bool is_there =
+                    c < p->w && (r < NB ? r < p->w && r >= c : at < p->m);
+
+                acc[t][j][i] = is_there
+                                   ? -p->a[at + (long long)(p->c0 + c) * p->ld]
+                               : r == c ? (T)-1
+                                        : (T)0;
+            }
     for (int i = 0; i < nslabs; i++) {
         asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
         __syncthreads();
-        fetch_slab(s, a + (is_row ? row : 0), ld, i + STAGES - 1, nslabs,
-                   is_row);
+        fetch_slab(s, from, p->ld, i + STAGES - 1, nslabs, is_row);
         product(acc, s->slab[i % STAGES], 32 * warp, g, q);
     }
     asm volatile("cp.async.wait_all;" ::: "memory");
@@ -267,40 +326,85 @@ __device__ static void step(T *a, long long ld, int m, int c0, int w, T *diag,
             for (int i = 0; i < 4; i++) {
                 const int r = 32 * warp + 16 * t + g + i / 2 * 8;
                 const int c = 8 * j + 2 * q + i % 2;
-                const int at = r < NB ? c0 + r : below + r - NB;
-                const bool is_mine =
-                    c < w && (r < NB ? r < w && r >= c : at < m);
-                T v = r == c ? (T)1 : (T)0;
 
-                if (is_mine)
-                    v = a[at + (long long)(c0 + c) * ld] - acc[t][j][i];
-                if (r < NB)
-                    s->l[c][r] = v;
-                else
-                    s->x[c][r - NB] = v;
+                if (r >= NB)
+                    s->x[c][r - NB] = -acc[t][j][i];
+                else if (is_first)
+                    s->l[c][r] = -acc[t][j][i];
             }
     __syncthreads();
-    bad = factor(s);
-    if (blockIdx.x == 0) {
-        for (int i = me; i < NB * NB; i += THREADS)
-            diag[i] = s->l[i / NB][i % NB];
-        if (me == 0 && bad < w && *info == 0)
-            *info = c0 + bad + 1;
+    if (is_first) {
+        const int bad = factor(s);
+
+        if (blockIdx.x == 0 && me == 0 && bad < p->w && *info == 0)
+            *info = p->c0 + bad + 1;
     }
     if (me < ROWS)
-        solve(s, a + below + me + (long long)c0 * ld, ld, w, below + me < m);
+        solve(s, p->a + below + me + (long long)p->c0 * p->ld, p->ld, p->w,
+              below + me < p->m);
+    __syncthreads();
 }
 
-/* The factors of the diagonal blocks of a panel, one for each block: to their places. */
-template <typename T>
-__device__ static void put(T *a, long long ld, int n, const T *diag)
+/* All blocks that had work are done with it: `arrived` of them in all. */
+__device__ static void meet(unsigned *bar, unsigned arrived, bool stays)
 {
-    const int j = (int)blockIdx.x * NB, w = n - j < NB ? n - j : NB;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        atomicAdd(bar, 1);
+        if (stays) {
+            unsigned now;
 
-    for (int i = threadIdx.x; i < NB * NB; i += blockDim.x)
-        if (i % NB >= i / NB && i % NB < w)
-            a[j + i % NB + (long long)(j + i / NB) * ld] =
-                diag[(long long)j * NB + i];
+            do
+                asm volatile("ld.acquire.gpu.global.u32 %0, [%1];"
+                             : "=r"(now)
+                             : "l"(bar)
+                             : "memory");
+            while (now < arrived);
+        }
+    }
+    __syncthreads();
+}
+
+/*
+ * A panel of m rows and n <= m columns. *info: the first pivot that is not positive,
+ * from 1. *bar, 0 before, counts who has arrived.
+ */
+template <typename T>
+__device__ static void factor_panel(panel<T> p, int *info, unsigned *bar)
+{
+    extern __shared__ __align__(16) char memory[];
+    common<T> *s = (common<T> *)memory;
+    unsigned arrived = 0;
+
+    for (p.c0 = 0; p.c0 < p.n; p.c0 += NB) {
+        const int blocks = blocks_at(&p, p.c0), next = p.c0 + NB;
+        const bool stays =
+            blockIdx.x == 0 ||
+            (next < p.n && (int)blockIdx.x < blocks_at(&p, next));
+        bool is_first;
+        int below;
+
+        p.w = p.n - p.c0 < NB ? p.n - p.c0 : NB;
+        below = p.c0 + p.w + (int)blockIdx.x * ROWS;
+        is_first = true;
+#pragma unroll 1
+        do {
+            do_rows(s, &p, below, is_first, info);
+            is_first = false;
+            below += (int)gridDim.x * ROWS;
+        } while (below < p.m);
+        arrived += (unsigned)blocks;
+        meet(bar, arrived, stays);
+        if (!stays)
+            return;
+        if (blockIdx.x == 0)
+            for (int i = threadIdx.x; i < NB * NB; i += THREADS)
+                if (i % NB >= i / NB && i % NB < p.w)
+                    p.a[p.c0 + i % NB + (long long)(p.c0 + i / NB) * p.ld] =
+                        s->l[i / NB][i % NB];
+        __syncthreads();
+    }
 }
 
 #ifdef LA_FLOAT
@@ -312,14 +416,12 @@ typedef double real;
 #endif
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    NAME(la_chol)(real *a, long long ld, int m, int c0, int w, real *diag,
-                  int *info)
+    NAME(la_chol)(real *a, long long ld, int m, int n, int *info, unsigned *bar)
 {
-    step(a, ld, m, c0, w, diag, info);
+    factor_panel(panel<real>{a, ld, m, n, 0, 0}, info, bar);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
-    NAME(la_chol_put)(real *a, long long ld, int n, const real *diag)
+extern "C" __global__ void NAME(la_chol_start)(unsigned *bar)
 {
-    put(a, ld, n, diag);
+    *bar = 0;
 }
