@@ -15,7 +15,7 @@ enum {
     CHOL_NB = 64,
     CHOL_ROWS = 192,
     CHOL_THREADS = CHOL_NB + CHOL_ROWS,
-    CHOL_BLOCKS = 64
+    CHOL_BLOCKS = 96
 };
 
 static size_t shared_bytes(enum heddle_la_type t)
@@ -55,14 +55,17 @@ heddle_status heddle_gpu_cholesky(struct la_gpu *g, struct la_block a,
     const long long ld = (long long)a.ld;
     const int m = (int)a.m, n = (int)a.n;
     const size_t w = la_min(a.n, CHOL_NB);
-    size_t blocks = la_max((a.m - w + CHOL_ROWS - 1) / CHOL_ROWS, 1), shared;
+    const size_t chunks = la_max((a.m - w + CHOL_ROWS - 1) / CHOL_ROWS, 1);
+    size_t blocks, rounds, shared;
     unsigned most = 0;
 
     heddle_cuda_get_limits(g->x, &most, &shared);
     if (most == 0 || shared < shared_bytes(g->t))
         return HEDDLE_EDECLINED;
     LA_TRY(find_both(g, &start, &panel));
-    blocks = la_min(blocks, la_min(most, CHOL_BLOCKS));
+    blocks = la_min(most, CHOL_BLOCKS);
+    rounds = (chunks + blocks - 1) / blocks;
+    blocks = (chunks + rounds - 1) / rounds; /* all do as much */
     LA_TRY(heddle_cuda_launch(
         g->x, start, &(struct heddle_cuda_shape){.grid = {1}, .block = {1}},
         (const struct heddle_cuda_arg[]){{.value = &bar}}, 1));

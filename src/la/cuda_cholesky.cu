@@ -287,28 +287,45 @@ __device__ static void do_rows(common<T> *s, const panel<T> *p, int below,
     const int me = threadIdx.x, warp = me / 32, g = me % 32 / 4, q = me % 4;
     const int row = me < NB ? p->c0 + me : below + me - NB;
     const bool is_row = me < NB ? me < p->w : row < p->m;
+    const bool is_diag = warp < NB / 32; /* where the products of a warp go */
+    const int first =
+        is_diag ? p->c0 + 32 * warp : below + 32 * warp - NB; /* its row */
     const int nslabs = p->c0 / SLAB;
     const T *from = p->a + (is_row ? row : 0);
     T acc[2][8][4];
 
     for (int i = 0; i < STAGES - 1; i++)
         fetch_slab(s, from, p->ld, i, nslabs, is_row);
+        /* Everything is read at once, other elements in the place of those that are not
+     * there, so that nobody waits for one alone. */
 #pragma unroll
     for (int t = 0; t < 2; t++)
 #pragma unroll
         for (int j = 0; j < 8; j++)
 #pragma unroll
             for (int i = 0; i < 4; i++) {
-                const int r = 32 * warp + 16 * t + g + i / 2 * 8;
-                const int c = 8 * j + 2 * q + i % 2;
-                const int at = r < NB ? p->c0 + r : below + r - NB;
-                const bool is_there =
-                    c < p->w && (r < NB ? r < p->w && r >= c : at < p->m);
+                const int r = 16 * t + g + i / 2 * 8, c = 8 * j + 2 * q + i % 2;
+                const int at = first + r < p->m ? first + r : p->m - 1;
 
-                acc[t][j][i] = is_there
-                                   ? -p->a[at + (long long)(p->c0 + c) * p->ld]
-                               : r == c ? (T)-1
-                                        : (T)0;
+                acc[t][j][i] =
+                    p->a[at + (long long)(p->c0 + (c < p->w ? c : p->w - 1)) *
+                                  p->ld];
+            }
+#pragma unroll
+    for (int t = 0; t < 2; t++)
+#pragma unroll
+        for (int j = 0; j < 8; j++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const int r = 16 * t + g + i / 2 * 8, c = 8 * j + 2 * q + i % 2;
+                const int d = 32 * warp + r - c; /* below the diagonal by */
+                const bool is_there =
+                    c < p->w && (is_diag ? d >= 0 && 32 * warp + r < p->w
+                                         : first + r < p->m);
+
+                acc[t][j][i] = is_there            ? -acc[t][j][i]
+                               : is_diag && d == 0 ? (T)-1
+                                                   : (T)0;
             }
     for (int i = 0; i < nslabs; i++) {
         asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
@@ -318,20 +335,19 @@ __device__ static void do_rows(common<T> *s, const panel<T> *p, int below,
     }
     asm volatile("cp.async.wait_all;" ::: "memory");
     __syncthreads();
-#pragma unroll
-    for (int t = 0; t < 2; t++)
-#pragma unroll
-        for (int j = 0; j < 8; j++)
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                const int r = 32 * warp + 16 * t + g + i / 2 * 8;
-                const int c = 8 * j + 2 * q + i % 2;
+    if (!is_diag || is_first) {
+        T *to = is_diag ? &s->l[0][32 * warp] : &s->x[0][32 * warp - NB];
+        const int ld = is_diag ? LDL : LDX;
 
-                if (r >= NB)
-                    s->x[c][r - NB] = -acc[t][j][i];
-                else if (is_first)
-                    s->l[c][r] = -acc[t][j][i];
-            }
+#pragma unroll
+        for (int t = 0; t < 2; t++)
+#pragma unroll
+            for (int j = 0; j < 8; j++)
+#pragma unroll
+                for (int i = 0; i < 4; i++)
+                    to[(8 * j + 2 * q + i % 2) * ld + 16 * t + g + i / 2 * 8] =
+                        -acc[t][j][i];
+    }
     __syncthreads();
     if (is_first) {
         const int bad = factor(s);
