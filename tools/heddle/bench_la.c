@@ -289,7 +289,8 @@ static heddle_status timed(struct la_bench *b, heddle_ctx *ctx,
 
 static int run_ours(struct la_bench *b, heddle_ctx *ctx, double *ns_out)
 {
-    const struct heddle_la_opts opts = {.size = sizeof(opts), .nb = b->nb};
+    const struct heddle_la_opts opts = {
+        .size = sizeof(opts), .nb = b->nb, .routine = b->row->name};
     struct la_call k = {.p = &b->p};
     heddle_status st = heddle_la_create(ctx, &opts, &k.la);
 

@@ -117,7 +117,8 @@ static heddle_status watch(struct hpl *h)
 
 static int hpl_solve(struct hpl *h)
 {
-    const struct heddle_la_opts opts = {.size = sizeof(opts), .nb = h->nb};
+    const struct heddle_la_opts opts = {
+        .size = sizeof(opts), .nb = h->nb, .routine = "getrf"};
     heddle_la *la = NULL;
     heddle_matrix *a = NULL;
     heddle_status st = heddle_la_create(h->ctx, &opts, &la), waited;
