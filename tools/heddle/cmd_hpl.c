@@ -271,7 +271,7 @@ static int hpl_run(struct cli *c, int argc, char **argv)
 
         rc = rc == 0 ? closed : rc;
     }
-    free(h.a.p);
+    la_array_free(&h.a);
     free(h.ipiv);
     free(h.x);
     return rc;
