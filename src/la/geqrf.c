@@ -201,7 +201,7 @@ heddle_status heddle_la_geqrf(heddle_la *la, heddle_matrix *a, heddle_matrix *t)
     g.h = heddle_la_begin(la, a);
     if (n == 0)
         return HEDDLE_OK;
-    if (la->has_cuda && !la_is_complex(a->t))
+    if (la->has_cuda)
         LA_TRY(heddle_la_temporary(la, a->dtype, a->m, n, a->nb, &v));
     st = submit_all(&g, a, t, v);
     heddle_matrix_destroy(v);

@@ -218,7 +218,7 @@ static heddle_status cuda_update(struct heddle_exec *x)
     } else {
         if (g->has_pivots)
             LA_TRY(heddle_gpu_swap(&gpu, la_part(t, aj, g->k0, 0, m, n),
-                                   heddle_exec_ptr(x, 2), g->nk, g->k0));
+                                   heddle_exec_ptr(x, 2), g->nk, g->k0, false));
         LA_TRY(heddle_gpu_trsm(&gpu, 'L', 'L', 'N', 'U', heddle_la_one(t),
                                la_part(t, ak, g->k0, 0, g->nk, g->nk), u));
     }
@@ -238,7 +238,7 @@ static heddle_status cuda_back(struct heddle_exec *x)
         return HEDDLE_OK;
     LA_TRY(heddle_gpu_open(&gpu, x, g->h.t));
     return heddle_gpu_swap(&gpu, la_part(g->h.t, a, g->k0, 0, a.m - g->k0, a.n),
-                           heddle_exec_ptr(x, 1), g->nk, g->k0);
+                           heddle_exec_ptr(x, 1), g->nk, g->k0, false);
 }
 
 /* --- costs ---------------------------------------------------------------------- */
