@@ -240,5 +240,7 @@ static inline double la_flops(enum heddle_la_type t, size_t m, size_t n,
 /* Scratch of a task on a core: from the thread's own store, kept for the next
  * task. NULL: no memory. */
 void *heddle_la_work(size_t bytes);
+/* The same for packed.c alone, whose callers may use the one above. */
+void *heddle_la_pack_work(size_t bytes);
 
 #endif /* HEDDLE_LA_LA_H */
