@@ -152,6 +152,11 @@ heddle_status heddle_gpu_lauum(struct la_gpu *g, char uplo, struct la_block a);
 heddle_status heddle_gpu_form(struct la_gpu *g, struct la_block v,
                               struct la_block tri);
 
+/* Row i of a becomes what row from[i] was: a.m rows, at most LA_GPU_SCRATCH bytes in a
+ * column. */
+heddle_status heddle_gpu_rows(struct la_gpu *g, struct la_block a,
+                              const int *from);
+
 /* A = Q R; v, as large, gets the reflectors with zeros and ones. */
 heddle_status heddle_gpu_qr(struct la_gpu *g, struct la_block a,
                             struct la_block v, struct la_block tri);
