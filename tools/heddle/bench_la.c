@@ -83,7 +83,7 @@ static double problem_bytes(const struct la_bench *b)
         if (x->rows != 0)
             sum += (double)dim(&b->p, x->rows) * (double)dim(&b->p, x->cols) *
                    (double)la_elem_bytes(b->p.t) *
-                   (x->is_out ? (b->is_resident ? 3 : 2) : 1);
+                   ((x->is_out ? 2 : 1) + (b->is_resident ? 1 : 0));
     }
     return sum;
 }
@@ -417,6 +417,9 @@ static void print_text(const struct la_bench *b)
                 time_text(cell, b->t_peer.median), flops(b) / b->t_peer.median,
                 peer_text(b), b->t_ratio.median, b->t_ratio.min,
                 b->t_ratio.max);
+    if (b->peer == PEER_SELF)
+        fprintf(f, "rate      %.1f %% of that without the limit\n",
+                100 / b->t_ratio.median);
     if (b->peak > 0)
         fprintf(f, "speed     %.1f %% of gemm's %.1f GFLOP/s on the %s\n",
                 100 * flops(b) / b->t.median / b->peak, b->peak,
