@@ -184,14 +184,20 @@ static heddle_status cuda_panel(struct heddle_exec *x)
     const struct getrf_arg *g = heddle_exec_arg(x);
     const enum heddle_la_type t = g->h.t;
     const struct la_block a = la_operand(x, 0);
-    int *info = heddle_exec_ptr(x, 2);
+    int *info = heddle_exec_ptr(x, g->has_pivots ? 2 : 1);
     struct la_gpu gpu;
 
-    if (!g->has_pivots || info == NULL)
+    if (info == NULL)
         return HEDDLE_EDECLINED;
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK; /* nor has a panel on a core left pivots then */
     LA_TRY(heddle_gpu_open(&gpu, x, t));
+    if (!g->has_pivots) {
+        const struct la_block l = la_part(t, a, g->k0, 0, a.m - g->k0, a.n);
+
+        LA_TRY(heddle_gpu_getrf_open(&gpu, l));
+        return heddle_gpu_getrf(&gpu, l, NULL, info + g->k);
+    }
     LA_TRY(heddle_gpu_lu(&gpu, la_part(t, a, g->k0, 0, a.m - g->k0, a.n), g->k0,
                          heddle_exec_ptr(x, 1), info + g->k));
     return g->has_aux ? heddle_gpu_lu_aux(
@@ -316,16 +322,19 @@ static heddle_status submit_step(heddle_matrix *a, const struct getrf_arg *g,
 {
     static const enum heddle_mode panel[4] = {HEDDLE_RW, HEDDLE_W, HEDDLE_RW,
                                               HEDDLE_W},
+                                  panel_nopiv[2] = {HEDDLE_RW, HEDDLE_RW},
                                   update[4] = {HEDDLE_R, HEDDLE_RW, HEDDLE_R,
                                                HEDDLE_R},
                                   back[2] = {HEDDLE_RW, HEDDLE_R};
     const unsigned more = pivots != NULL ? 1 : 0, last = aux != NULL ? 1 : 0;
-    heddle_handle *const diag[4] = {a->col[g->k], pivots, record, aux};
+    heddle_handle *const diag[4] = {a->col[g->k], pivots, record, aux},
+                         *const nopiv[2] = {a->col[g->k], record};
     heddle_la *la = g->h.la;
 
-    LA_TRY(heddle_la_submit(la, &kernel_panel, diag, panel,
-                            1 + more + (more != 0 && record != NULL) + last, g,
-                            sizeof(*g), (int)(2 * (a->nt - g->k) + 1)));
+    LA_TRY(heddle_la_submit(la, &kernel_panel, more != 0 ? diag : nopiv,
+                            more != 0 ? panel : panel_nopiv,
+                            1 + more + (record != NULL) + last, g, sizeof(*g),
+                            (int)(2 * (a->nt - g->k) + 1)));
     for (size_t j = g->k + 1; j < a->nt; j++) {
         heddle_handle *const op[4] = {a->col[g->k], a->col[j], pivots, aux};
 
