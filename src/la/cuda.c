@@ -175,6 +175,23 @@ static heddle_status copy_triangle(struct la_gpu *g, char uplo, char diag,
                      &to.a, &lda, &is_upper, &is_unit);
 }
 
+heddle_status heddle_gpu_scale(struct la_gpu *g, bool is_hermitian, char uplo,
+                               const void *beta, struct la_block a)
+{
+    const bool is_single = la_real_bytes(g->t) == 4,
+               is_pair = la_is_complex(g->t) && !is_hermitian;
+    const float *f = beta;
+    const double *d = beta;
+    const double re = is_single ? f[0] : d[0], im = !is_pair    ? 0
+                                                    : is_single ? f[1]
+                                                                : d[1];
+    const long long ld = (long long)a.ld;
+    const int n = (int)a.n, is_upper = uplo == 'U', is_real = is_hermitian;
+
+    return PUT(g, "la_beta", elements(a.n, a.n), &a.a, &ld, &n, &is_upper, &re,
+               &im, &is_real);
+}
+
 /* Part of the scratch. */
 static struct la_block work(struct la_gpu *g, size_t *at, size_t m, size_t n)
 {

@@ -79,7 +79,7 @@ heddle_status heddle_gpu_potrf_open(struct la_gpu *g, char uplo,
 heddle_status heddle_gpu_potrf(struct la_gpu *g, char uplo, struct la_block a,
                                int *info);
 
-/* The same for a whole panel; pivots count from its first row. */
+/* The same for a whole panel; pivots count from its first row. ipiv NULL: none. */
 heddle_status heddle_gpu_getrf_open(struct la_gpu *g, struct la_block a);
 heddle_status heddle_gpu_getrf(struct la_gpu *g, struct la_block a, int *ipiv,
                                int *info);
@@ -135,6 +135,11 @@ heddle_status heddle_gpu_swap(struct la_gpu *g, struct la_block a,
  * from 1, unless it holds one that comes before. */
 heddle_status heddle_gpu_zeros(struct la_gpu *g, struct la_block a, size_t row0,
                                int *found);
+
+/* The triangle of a times beta, which is real when is_hermitian; the diagonal becomes
+ * real then. */
+heddle_status heddle_gpu_scale(struct la_gpu *g, bool is_hermitian, char uplo,
+                               const void *beta, struct la_block a);
 
 /* a becomes columns `column` and so on of the identity. */
 heddle_status heddle_gpu_identity(struct la_gpu *g, struct la_block a,

@@ -219,6 +219,16 @@ heddle_status heddle_gpu_symm(struct la_gpu *g, bool is_hermitian, char side,
                                          ld_of(c)));
 }
 
+/* A sum of nothing, where cuBLAS does not say what it does. */
+static heddle_status scale_only(struct la_gpu *g, bool is_hermitian, char uplo,
+                                const void *beta, struct la_block c)
+{
+    return memcmp(beta, heddle_la_one(g->t),
+                  is_hermitian ? la_real_bytes(g->t) : la_bytes(g->t)) == 0
+               ? HEDDLE_OK
+               : heddle_gpu_scale(g, is_hermitian, uplo, beta, c);
+}
+
 heddle_status heddle_gpu_syrk(struct la_gpu *g, bool is_hermitian, char uplo,
                               char trans, const void *alpha, struct la_block a,
                               const void *beta, struct la_block c)
@@ -232,6 +242,8 @@ heddle_status heddle_gpu_syrk(struct la_gpu *g, bool is_hermitian, char uplo,
     }
     if (c.n == 0)
         return HEDDLE_OK;
+    if (k == 0)
+        return scale_only(g, is_hermitian, uplo, beta, c);
     return result(g, fn,
                   ((syrk_fn)find(g, fn))(g->blas, uplo == 'U', op_of(g, trans),
                                          (int)c.n, (int)k, alpha, a.a, ld_of(a),
@@ -253,6 +265,8 @@ heddle_status heddle_gpu_syr2k(struct la_gpu *g, bool is_hermitian, char uplo,
     }
     if (c.n == 0)
         return HEDDLE_OK;
+    if (k == 0)
+        return scale_only(g, is_hermitian, uplo, beta, c);
     return result(g, fn,
                   ((syr2k_fn)find(g, fn))(g->blas, uplo == 'U', op_of(g, trans),
                                           (int)c.n, (int)k, alpha, a.a,

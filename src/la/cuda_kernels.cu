@@ -613,6 +613,47 @@ __device__ static void identity(T *x, long long ld, int m, int n, int column)
         set(&x[e % m + e / m * ld], e % m == column + e / m);
 }
 
+/* x = (re, im) x, or 0; without its imaginary part if is_real. */
+__device__ static void scale(float *x, double re, double, bool)
+{
+    *x = re == 0 ? 0 : (float)re * *x;
+}
+
+__device__ static void scale(double *x, double re, double, bool)
+{
+    *x = re == 0 ? 0 : re * *x;
+}
+
+__device__ static void scale(float2 *x, double re, double im, bool is_real)
+{
+    const float2 y = times(make_float2((float)re, (float)im), *x);
+
+    *x = re == 0 && im == 0 ? make_float2(0, 0)
+                            : make_float2(y.x, is_real ? 0 : y.y);
+}
+
+__device__ static void scale(double2 *x, double re, double im, bool is_real)
+{
+    const double2 y = times(make_double2(re, im), *x);
+
+    *x = re == 0 && im == 0 ? make_double2(0, 0)
+                            : make_double2(y.x, is_real ? 0 : y.y);
+}
+
+/* The triangle of c (n x n) is scaled; its diagonal becomes real if is_real. */
+template <typename T>
+__device__ static void scale_triangle(T *c, long long ld, int n, int is_upper,
+                                      double re, double im, int is_real)
+{
+    for (long long e = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+         e < (long long)n * n; e += (long long)gridDim.x * blockDim.x) {
+        const long long i = e % n, j = e / n;
+
+        if (is_upper ? i <= j : i >= j)
+            scale(&c[i + j * ld], re, im, is_real && i == j);
+    }
+}
+
 /* The triangle of x (n x n) goes to a, without the diagonal if is_unit. */
 template <typename T>
 __device__ static void copy_triangle(const T *x, long long ldx, int n, T *a,
@@ -647,6 +688,12 @@ __device__ static void copy_triangle(const T *x, long long ldx, int n, T *a,
                                           int column)                          \
     {                                                                          \
         identity<T>(x, ld, m, n, column);                                      \
+    }                                                                          \
+    extern "C" __global__ void la_beta_##s(T *c, long long ld, int n,          \
+                                           int is_upper, double re, double im, \
+                                           int is_real)                        \
+    {                                                                          \
+        scale_triangle<T>(c, ld, n, is_upper, re, im, is_real);                \
     }
 
 ANY_TYPE(float, s)

@@ -227,14 +227,20 @@ static heddle_status cuda_panel(struct heddle_exec *x)
     const struct getrf_arg *g = heddle_exec_arg(x);
     const enum heddle_la_type t = g->h.t;
     const struct la_block a = la_operand(x, 0);
-    int *info = heddle_exec_ptr(x, 2);
+    int *info = heddle_exec_ptr(x, g->has_pivots ? 2 : 1);
     struct la_gpu gpu;
 
-    if (!g->has_pivots || info == NULL)
+    if (info == NULL)
         return HEDDLE_EDECLINED;
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK; /* nor has a panel on a core left pivots then */
     LA_TRY(heddle_gpu_open(&gpu, x, t));
+    if (!g->has_pivots) {
+        const struct la_block l = la_part(t, a, g->k0, 0, a.m - g->k0, a.n);
+
+        LA_TRY(heddle_gpu_getrf_open(&gpu, l));
+        return heddle_gpu_getrf(&gpu, l, NULL, info + g->k);
+    }
     LA_TRY(heddle_gpu_lu(&gpu, la_part(t, a, g->k0, 0, a.m - g->k0, a.n), g->k0,
                          heddle_exec_ptr(x, 1), info + g->k));
     return g->has_aux ? heddle_gpu_lu_aux(
@@ -410,7 +416,7 @@ static heddle_status submit_step(const struct getrf_call *c,
         modes[n] = HEDDLE_W;
         op[n++] = pivots;
     }
-    if (pivots != NULL && c->record != NULL) {
+    if (c->record != NULL) {
         modes[n] = HEDDLE_RW;
         op[n++] = c->record;
     }

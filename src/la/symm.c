@@ -152,6 +152,12 @@ static heddle_status run_on(struct heddle_exec *x, struct la_gpu *gpu)
     heddle_la_pieces(x, t, 0, g->nc, g->c0, &c);
     heddle_la_pieces(x, t, g->nc, g->na, g->a0, &a);
     heddle_la_pieces(x, t, g->nc + g->na, g->nb, g->b0, &b);
+    if (la_is_zero(t, &g->alpha)) /* nothing of A and B is looked at */
+        return g->is_first
+                   ? heddle_la_multiply(
+                         gpu, 'N', 'N', &g->alpha, &a, &b, &g->beta, &c, 0,
+                         (struct la_ranges){{0, c.block[0].m}, g->j, {0, 0}})
+                   : HEDDLE_OK;
     return g->side == 'L' ? run_left(g, gpu, &a, &b, &c)
                           : run_right(g, gpu, &a, &b, &c);
 }
@@ -163,14 +169,12 @@ static heddle_status run_symm(struct heddle_exec *x)
     return run_on(x, &LA_CORE(g->h.t));
 }
 
-/* With alpha 0 a core does not look at A and B; cuBLAS does not promise that. */
 static heddle_status cuda_symm(struct heddle_exec *x)
 {
     const struct symm_arg *g = heddle_exec_arg(x);
     struct la_gpu gpu;
 
-    if (heddle_exec_noperands(x) > HEDDLE_KERNEL_OPERANDS ||
-        la_is_zero(g->h.t, &g->alpha))
+    if (heddle_exec_noperands(x) > HEDDLE_KERNEL_OPERANDS)
         return HEDDLE_EDECLINED;
     LA_TRY(heddle_gpu_open(&gpu, x, g->h.t));
     return run_on(x, &gpu);

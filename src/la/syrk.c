@@ -150,14 +150,12 @@ static heddle_status run_syrk(struct heddle_exec *x)
     return run_on(x, &LA_CORE(g->h.t));
 }
 
-/* A sum of nothing is for a core: cuBLAS does not say that it scales C then. */
 static heddle_status cuda_syrk(struct heddle_exec *x)
 {
     const struct syrk_arg *g = heddle_exec_arg(x);
     struct la_gpu gpu;
 
-    if (heddle_exec_noperands(x) > HEDDLE_KERNEL_OPERANDS ||
-        g->k.first >= g->k.end)
+    if (heddle_exec_noperands(x) > HEDDLE_KERNEL_OPERANDS)
         return HEDDLE_EDECLINED;
     LA_TRY(heddle_gpu_open(&gpu, x, g->h.t));
     return run_on(x, &gpu);
