@@ -23,6 +23,7 @@ enum { PANEL = 32, STRIDE = PANEL + 1, MAX_WARPS = 32, MAX_BLOCKS = 256 };
 
 enum fn {
     FN_GEMM,
+    FN_GEMV,
     FN_GEMM_MANY,
     FN_SYRK,
     FN_TRSM,
@@ -38,6 +39,7 @@ static const struct {
     const char *name[2]; /* float, double */
 } table[FN_COUNT] = {
     [FN_GEMM] = {HEDDLE_CUDA_CUBLAS, {"cublasSgemm_v2", "cublasDgemm_v2"}},
+    [FN_GEMV] = {HEDDLE_CUDA_CUBLAS, {"cublasSgemv_v2", "cublasDgemv_v2"}},
     [FN_GEMM_MANY] = {HEDDLE_CUDA_CUBLAS,
                       {"cublasSgemmStridedBatched",
                        "cublasDgemmStridedBatched"}},
@@ -58,6 +60,8 @@ static const struct {
 typedef int (*gemm_fn)(void *, int, int, int, int, int, const void *,
                        const void *, int, const void *, int, const void *,
                        void *, int);
+typedef int (*gemv_fn)(void *, int, int, int, const void *, const void *, int,
+                       const void *, int, const void *, void *, int);
 typedef int (*gemm_many_fn)(void *, int, int, int, int, int, const void *,
                             const void *, int, long long, const void *, int,
                             long long, const void *, void *, int, long long,
@@ -123,10 +127,20 @@ heddle_status heddle_gpu_gemm(struct la_gpu *g, char ta, char tb,
                               struct la_block c)
 {
     const gemm_fn fn = (gemm_fn)find(g, FN_GEMM);
+    const gemv_fn one = (gemv_fn)find(g, FN_GEMV);
     const size_t k = ta == 'N' ? a.n : a.m;
+    heddle_status st = HEDDLE_ENOENT;
 
     if (c.m == 0 || c.n == 0)
         return HEDDLE_OK;
+    if (c.n == 1 && tb == 'N' && k > 0 && one != NULL)
+        return result(g, FN_GEMV,
+                      one(g->blas, op_of(ta), (int)a.m, (int)a.n, alpha, a.a,
+                          ld_of(a), b.a, 1, beta, c.a, 1));
+    if (g->is_tf32 && g->t == LA_S && k > 0)
+        st = heddle_gpu_gemm_tf32(g, ta, tb, alpha, a, b, beta, c);
+    if (st != HEDDLE_ENOENT)
+        return st;
     return result(g, FN_GEMM,
                   fn(g->blas, op_of(ta), op_of(tb), (int)c.m, (int)c.n, (int)k,
                      alpha, a.a, ld_of(a), b.a, ld_of(b), beta, c.a, ld_of(c)));

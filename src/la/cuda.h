@@ -22,6 +22,7 @@ struct la_gpu {
     void *blas;   /* cublasHandle_t */
     void *solver; /* cusolverDnHandle_t, where it was asked for */
     int nwork;    /* elements it needs */
+    bool is_tf32; /* products of single precision may be made so */
 };
 
 /* HEDDLE_EDECLINED: not here. What follows finds its functions then. */
@@ -33,6 +34,11 @@ heddle_status heddle_gpu_gemm(struct la_gpu *g, char ta, char tb,
                               const void *alpha, struct la_block a,
                               struct la_block b, const void *beta,
                               struct la_block c);
+/* By tensor cores; HEDDLE_ENOENT: cuBLAS has no such function (cuda_mixed.c). */
+heddle_status heddle_gpu_gemm_tf32(struct la_gpu *g, char ta, char tb,
+                                   const void *alpha, struct la_block a,
+                                   struct la_block b, const void *beta,
+                                   struct la_block c);
 heddle_status heddle_gpu_syrk(struct la_gpu *g, char uplo, char trans,
                               const void *alpha, struct la_block a,
                               const void *beta, struct la_block c);
