@@ -399,6 +399,7 @@ CUresult fc_launch_work(CUfunction f, const unsigned grid[3],
 struct fc_launch {
     CUcontext ctx;
     uint64_t nthreads;
+    unsigned grid[3];
     void *arg[20];
 };
 
@@ -410,6 +411,7 @@ struct fc_kernel {
 };
 
 const struct fc_kernel *fc_kernel_find(const char *name);
+const struct fc_kernel *fc_kernel_find_la(const char *name); /* kernels_la.c */
 
 static inline size_t fc_arg_bytes(char letter)
 {
