@@ -237,14 +237,14 @@ static symm_fn find_symm(const struct la_gpu *g)
         g->t == LA_D ? "cublasDsymm_v2" : "cublasSsymm_v2");
 }
 
-heddle_status heddle_gpu_symm_open(struct la_gpu *g)
+heddle_status heddle_gpu_add_symm_open(struct la_gpu *g)
 {
     return find_symm(g) != NULL ? HEDDLE_OK : HEDDLE_EDECLINED;
 }
 
-heddle_status heddle_gpu_symm(struct la_gpu *g, char uplo, const void *alpha,
-                              struct la_block a, struct la_block b,
-                              struct la_block c)
+heddle_status heddle_gpu_add_symm(struct la_gpu *g, char uplo,
+                                  const void *alpha, struct la_block a,
+                                  struct la_block b, struct la_block c)
 {
     if (c.m == 0 || c.n == 0)
         return HEDDLE_OK;

@@ -73,11 +73,11 @@ heddle_status heddle_gpu_scale(struct heddle_exec *x, double *to,
 /* --- a symmetric block ------------------------------------------------------------------------- */
 
 /* Before anything else of a task that will call the other one. */
-heddle_status heddle_gpu_symm_open(struct la_gpu *g);
+heddle_status heddle_gpu_add_symm_open(struct la_gpu *g);
 /* C = C + alpha A B, of A the triangle uplo. */
-heddle_status heddle_gpu_symm(struct la_gpu *g, char uplo, const void *alpha,
-                              struct la_block a, struct la_block b,
-                              struct la_block c);
+heddle_status heddle_gpu_add_symm(struct la_gpu *g, char uplo,
+                                  const void *alpha, struct la_block a,
+                                  struct la_block b, struct la_block c);
 
 /* --- products of halves -------------------------------------------------------------------------- */
 

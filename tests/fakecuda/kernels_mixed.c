@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kernels_la: what the kernels of src/la/cuda_mixed.cu do, in plain loops.
+ * kernels_mixed: what the kernels of src/la/cuda_mixed.cu do, in plain loops.
  *
  * Invariant  as in kernels.c, up to the order of sums.
  */
-#include "fakecuda.h"
+#include "kernels_mixed.h"
 
 #include <math.h>
 #include <string.h>
@@ -350,7 +350,7 @@ static const struct fc_kernel kernels[] = {
     {"la_scale", "ppid", scale},
 };
 
-const struct fc_kernel *fc_kernel_find_la(const char *name)
+const struct fc_kernel *fc_kernel_find_mixed(const char *name)
 {
     for (size_t i = 0; i < sizeof(kernels) / sizeof(kernels[0]); i++)
         if (strcmp(kernels[i].name, name) == 0)
