@@ -10,7 +10,7 @@ import re
 import sys
 
 WIDTH = 150
-MANY_LINES = 900
+MANY_LINES = 800
 
 
 def pack(lines, width):

@@ -54,6 +54,14 @@ heddle_status heddle_gpu_potrf_open(struct la_gpu *g, char uplo,
 heddle_status heddle_gpu_potrf(struct la_gpu *g, char uplo, struct la_block a,
                                int *info);
 
+/*
+ * The lower panel of Cholesky, from its diagonal block down, by kernels of our own:
+ * A = L L^H and what is below. *info, 0 before, as LAPACK's. Declined, with nothing
+ * done, where the device is not one for them.
+ */
+heddle_status heddle_gpu_cholesky(struct la_gpu *g, struct la_block a,
+                                  int *info);
+
 /* P A = L U: pivots count from row0, *info from the first column of a. */
 heddle_status heddle_gpu_lu(struct la_gpu *g, struct la_block a, size_t row0,
                             int *ipiv, int *info);

@@ -144,6 +144,19 @@ static const heddle_kernel kernel_update = {
                   .scratch_bytes = LA_GPU_SCRATCH}},
     .cost = cost_update};
 
+/* Next to the panel: the panel that comes waits for it, so on a GPU it goes first. */
+static const heddle_kernel kernel_next = {
+    .size = sizeof(heddle_kernel),
+    .name = "geqrf_next",
+    .noperands = 3,
+    .mode = {HEDDLE_R, HEDDLE_R, HEDDLE_RW},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_update},
+                 {.device = HEDDLE_DEV_CUDA,
+                  .run = cuda_update,
+                  .scratch_bytes = LA_GPU_SCRATCH,
+                  .is_urgent = 1}},
+    .cost = cost_update};
+
 static heddle_status submit_all(struct geqrf_arg *g, heddle_matrix *a,
                                 heddle_matrix *t, heddle_matrix *v)
 {
@@ -163,9 +176,11 @@ static heddle_status submit_all(struct geqrf_arg *g, heddle_matrix *a,
         for (size_t j = k + 1; j < a->nt; j++) {
             heddle_handle *const upd[3] = {v != NULL ? v->col[k] : a->col[k],
                                            t->col[k], a->col[j]};
+            const heddle_kernel *kernel =
+                la->has_cuda && j == k + 1 ? &kernel_next : &kernel_update;
 
-            LA_TRY(heddle_la_submit(la, &kernel_update, upd, NULL, 3, g,
-                                    sizeof(*g), (int)(2 * (a->nt - j))));
+            LA_TRY(heddle_la_submit(la, kernel, upd, NULL, 3, g, sizeof(*g),
+                                    (int)(2 * (a->nt - j))));
         }
     }
     return HEDDLE_OK;

@@ -324,6 +324,19 @@ static const heddle_kernel kernel_update = {
                   .scratch_bytes = LA_GPU_SCRATCH}},
     .cost = cost_update};
 
+/* Next to the panel: the panel that comes waits for it, so on a GPU it goes first. */
+static const heddle_kernel kernel_next = {
+    .size = sizeof(heddle_kernel),
+    .name = "getrf_next",
+    .noperands = 3,
+    .mode = {HEDDLE_R, HEDDLE_RW, HEDDLE_R},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_update},
+                 {.device = HEDDLE_DEV_CUDA,
+                  .run = cuda_update,
+                  .scratch_bytes = LA_GPU_SCRATCH,
+                  .is_urgent = 1}},
+    .cost = cost_update};
+
 static const heddle_kernel kernel_back = {
     .size = sizeof(heddle_kernel),
     .name = "getrf_back",
@@ -355,9 +368,11 @@ static heddle_status submit_step(heddle_matrix *a, const struct getrf_arg *g,
                             sizeof(*g), (int)(2 * (a->nt - g->k) + 1)));
     for (size_t j = g->k + 1; j < a->nt; j++) {
         heddle_handle *const op[4] = {a->col[g->k], a->col[j], pivots, aux};
+        const heddle_kernel *kernel =
+            la->has_cuda && j == g->k + 1 ? &kernel_next : &kernel_update;
 
-        LA_TRY(heddle_la_submit(la, &kernel_update, op, update, 2 + more + last,
-                                g, sizeof(*g), (int)(2 * (a->nt - j))));
+        LA_TRY(heddle_la_submit(la, kernel, op, update, 2 + more + last, g,
+                                sizeof(*g), (int)(2 * (a->nt - j))));
     }
     for (size_t j = 0; j < g->k && pivots != NULL; j++) {
         heddle_handle *const op[2] = {a->col[j], pivots};

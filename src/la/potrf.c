@@ -106,10 +106,17 @@ static heddle_status cuda_panel(struct heddle_exec *x)
     const size_t below = g->k0 + g->nk;
     int *info = heddle_exec_ptr(x, 1);
     struct la_gpu gpu;
+    heddle_status st;
 
     if (info == NULL)
         return HEDDLE_EDECLINED;
     LA_TRY(heddle_gpu_open(&gpu, x, t));
+    if (g->uplo == 'L') {
+        st = heddle_gpu_cholesky(
+            &gpu, la_part(t, a, g->k0, 0, a.m - g->k0, g->nk), info + g->k);
+        if (st != HEDDLE_EDECLINED)
+            return st;
+    }
     LA_TRY(heddle_gpu_potrf_open(&gpu, g->uplo, d));
     if (g->uplo == 'U')
         LA_TRY(heddle_gpu_syrk(&gpu, 'U', 'T', heddle_la_minus_one(t),
@@ -190,6 +197,18 @@ static const heddle_kernel kernel_panel = {
                   .is_urgent = 1}},
     .cost = cost_panel};
 
+/* Next to the panel: the panel that comes waits for it, so on a GPU it goes first. */
+static const heddle_kernel kernel_next = {
+    .size = sizeof(heddle_kernel),
+    .name = "potrf_next",
+    .noperands = 2,
+    .mode = {HEDDLE_R, HEDDLE_RW},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_update},
+                 {.device = HEDDLE_DEV_CUDA,
+                  .run = cuda_update,
+                  .is_urgent = 1}},
+    .cost = cost_update};
+
 static const heddle_kernel kernel_update = {
     .size = sizeof(heddle_kernel),
     .name = "potrf_update",
@@ -217,11 +236,13 @@ static heddle_status submit_update(struct potrf_arg *g, heddle_matrix *a,
                                    size_t j, size_t k)
 {
     heddle_handle *const op[2] = {a->col[k], a->col[j]};
+    const heddle_kernel *kernel =
+        g->h.la->has_cuda && j == k + 1 ? &kernel_next : &kernel_update;
 
     g->k0 = la_first(a, k);
     g->nk = la_width(a, k);
     g->j0 = la_first(a, j);
-    return heddle_la_submit(g->h.la, &kernel_update, op, NULL, 2, g, sizeof(*g),
+    return heddle_la_submit(g->h.la, kernel, op, NULL, 2, g, sizeof(*g),
                             (int)(2 * (a->nt - j)));
 }
 

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * cuda_cholesky: panels of Cholesky, each one launch, for devices of compute
+ * capability 9.0 and later. Two headers are made from it, as a device compiles what it
+ * gets:
+ *
+ *     nvcc -ptx -arch=compute_90 -o - src/la/cuda_cholesky.cu |
+ *         python3 scripts/ptx_header.py la_cholesky_d 7.8 > src/la/cuda_cholesky_d.h
+ *     nvcc -ptx -arch=compute_90 -DLA_FLOAT -o - src/la/cuda_cholesky.cu |
+ *         python3 scripts/ptx_header.py la_cholesky_s 7.8 > src/la/cuda_cholesky_s.h
+ *
+ * Why      libraries make a panel of dozens of small launches, and beside products
+ *          that hold the device each of them waits for its turn.
+ * Steps    of 64 columns. A block has the 64 rows of the diagonal block and 192 rows
+ *          below it, and does all there is to do for them: what the columns on the
+ *          left take away, the factor of the diagonal block (every block for itself,
+ *          as that is quicker than to ask another one), the solve.
+ * Meeting  after a step, as the next one needs what the others have found. A block
+ *          that has no rows any more arrives and leaves. Only then the factor of the
+ *          diagonal block takes its place: nobody reads there any more.
+ */
+enum {
+    NB = 64,
+    ROWS = 192,
+    THREADS = NB + ROWS,
+    SLAB = 16,         /* columns on the left, at a time */
+    STAGES = 3,        /* slabs on their way */
+    LDS = THREADS + 4, /* of a slab: no two of a warp's half share a bank */
+    LDX = ROWS + 2,    /* of the solution */
+    LDL = NB + 2       /* of the factor */
+};
+
+template <typename T> struct common {
+    union {
+        T slab[STAGES][SLAB][LDS];
+        T x[NB][LDX];
+    };
+    T l[NB][LDL];     /* a column each */
+    T pair[2][2][NB]; /* two columns on their turn, in two copies by turns */
+    T inverse[NB];
+};
+
+/* 1 / x, correct to the last place or the one before, where that is a number. */
+__device__ static double reciprocal(double x)
+{
+    double y, e;
+
+    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
+    e = fma(-x, y, 1.0);
+    y = fma(y, fma(e, e, e), y);
+    return fma(y, fma(-x, y, 1.0), y);
+}
+
+__device__ static float reciprocal(float x)
+{
+    return 1.0f / x;
+}
+
+/* One element from global to shared memory, without waiting; 0 instead. */
+template <typename T>
+__device__ static void fetch(T *to, const T *from, bool is_there)
+{
+    const unsigned at = (unsigned)__cvta_generic_to_shared(to);
+
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(at),
+                 "l"(from), "n"(sizeof(T)),
+                 "r"(is_there ? (unsigned)sizeof(T) : 0u)
+                 : "memory");
+}
+
+/*
+ * acc += the product of 32 rows with the transposed first 64, both of a slab. A lane
+ * has of 16 x 8 elements those in rows g and g + 8, columns 2 q and 2 q + 1.
+ */
+__device__ static void product(double (&acc)[2][8][4],
+                               const double (*slab)[LDS], int row, int g, int q)
+{
+    double a[2][8];
+
+#pragma unroll
+    for (int t = 0; t < 2; t++)
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+            a[t][i] = slab[q + i / 2 * 4][row + 16 * t + g + i % 2 * 8];
+#pragma unroll
+    for (int j = 0; j < 8; j++) {
+        double b[4];
+
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            b[i] = slab[q + 4 * i][8 * j + g];
+#pragma unroll
+        for (int t = 0; t < 2; t++)
+            asm("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 "
+                "{%0, %1, %2, %3}, {%4, %5, %6, %7, %8, %9, %10, %11}, "
+                "{%12, %13, %14, %15}, {%0, %1, %2, %3};"
+                : "+d"(acc[t][j][0]), "+d"(acc[t][j][1]), "+d"(acc[t][j][2]),
+                  "+d"(acc[t][j][3])
+                : "d"(a[t][0]), "d"(a[t][1]), "d"(a[t][2]), "d"(a[t][3]),
+                  "d"(a[t][4]), "d"(a[t][5]), "d"(a[t][6]), "d"(a[t][7]),
+                  "d"(b[0]), "d"(b[1]), "d"(b[2]), "d"(b[3]));
+    }
+}
+
+__device__ static void product(float (&acc)[2][8][4], const float (*slab)[LDS],
+                               int row, int g, int q)
+{
+#pragma unroll 2
+    for (int k = 0; k < SLAB; k++) {
+        float a[4];
+
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            a[i] = slab[k][row + 8 * i + g];
+#pragma unroll
+        for (int j = 0; j < 8; j++) {
+            const float2 b = *(const float2 *)&slab[k][8 * j + 2 * q];
+
+#pragma unroll
+            for (int t = 0; t < 2; t++) {
+                acc[t][j][0] += a[2 * t] * b.x;
+                acc[t][j][1] += a[2 * t] * b.y;
+                acc[t][j][2] += a[2 * t + 1] * b.x;
+                acc[t][j][3] += a[2 * t + 1] * b.y;
+            }
+        }
+    }
+}
+
+/* One row of a slab of columns for each thread; an empty one if there is none. */
+template <typename T>
+__device__ static void fetch_slab(common<T> *s, const T *row, long long ld,
+                                  int slab, int nslabs, bool is_row)
+{
+    if (slab < nslabs) {
+        const T *from = row + (long long)slab * SLAB * ld;
+        T *to = &s->slab[slab % STAGES][0][threadIdx.x];
+
+#pragma unroll
+        for (int k = 0; k < SLAB; k++)
+            fetch(to + k * LDS, is_row ? from + k * ld : from, is_row);
+    }
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/*
+ * The lower triangle in s->l becomes L. A thread has 4 x 4 elements, 16 apart. Two
+ * columns are on turn at a time: c, and d, from which everybody takes away itself what
+ * c does to it. They are left as they are then and scaled in the end: what c takes away
+ * from the others is c_i c_k / c_j. Returns the first column whose pivot is not
+ * positive, or NB.
+ */
+template <typename T> __device__ static int factor(common<T> *s)
+{
+    const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
+    int bad = NB;
+    T v[4][4];
+
+#pragma unroll
+    for (int a = 0; a < 4; a++)
+#pragma unroll
+        for (int b = 0; b < 4; b++)
+            v[a][b] = s->l[tx + 16 * b][ty + 16 * a];
+    __syncthreads();
+#pragma unroll
+    for (int now = 0; now < 4; now++)
+#pragma unroll 1
+        for (int turn = 0; turn < 16; turn += 2) {
+            const int j = 16 * now + turn;
+            T(*pair)[NB] = s->pair[turn / 2 % 2];
+            T c_inverse, d_inverse, between, last;
+
+            if (tx / 2 == turn / 2)
+#pragma unroll
+                for (int a = now; a < 4; a++)
+                    pair[tx % 2][ty + 16 * a] = v[a][now];
+            __syncthreads();
+            c_inverse = reciprocal(pair[0][j]);
+            between = pair[0][j + 1] * c_inverse;
+            last = pair[1][j + 1] - pair[0][j + 1] * between;
+            d_inverse = reciprocal(last);
+            if (!(pair[0][j] > (T)0) && bad == NB)
+                bad = j;
+            if (!(last > (T)0) && bad == NB)
+                bad = j + 1;
+#pragma unroll
+            for (int a = now; a < 4; a++) {
+                const int i = ty + 16 * a;
+                const T c = pair[0][i], d = pair[1][i] - c * between;
+                const T mine = c * c_inverse, too = d * d_inverse;
+
+                if (tx / 2 == turn / 2)
+                    s->l[16 * now + tx][i] = tx % 2 == 0 ? c : d;
+#pragma unroll
+                for (int b = now; b < 4; b++) {
+                    const T ck = pair[0][tx + 16 * b];
+                    const T dk = pair[1][tx + 16 * b] - ck * between;
+
+                    v[a][b] = v[a][b] - mine * ck - too * dk;
+                }
+            }
+        }
+    __syncthreads();
+    if (threadIdx.x < NB) {
+        const T d = s->l[threadIdx.x][threadIdx.x];
+
+        s->inverse[threadIdx.x] = rsqrt(d);
+        s->l[threadIdx.x][threadIdx.x] = sqrt(d);
+    }
+    __syncthreads();
+#pragma unroll
+    for (int a = 0; a < 4; a++)
+#pragma unroll
+        for (int b = 0; b < 4; b++) {
+            const int i = ty + 16 * a, j = tx + 16 * b;
+
+            if (i > j)
+                s->l[j][i] *= s->inverse[j];
+        }
+    __syncthreads();
+    return bad;
+}
+
+/* X = X L^-T, a row of s->x for each of the first threads; to global memory too. */
+template <typename T>
+__device__ static void solve(common<T> *s, T *row, long long ld, int w,
+                             bool is_row)
+{
+    const int me = threadIdx.x;
+
+#pragma unroll 1
+    for (int j = 0; j < NB; j += 16) {
+        T x[16];
+
+#pragma unroll
+        for (int k = 0; k < 16; k++)
+            x[k] = s->x[j + k][me];
+#pragma unroll 2
+        for (int c = 0; c < j; c++) {
+            const T y = s->x[c][me];
+
+#pragma unroll
+            for (int k = 0; k < 16; k++)
+                x[k] -= y * s->l[c][j + k];
+        }
+#pragma unroll
+        for (int c = 0; c < 16; c++) {
+            x[c] *= s->inverse[j + c];
+#pragma unroll
+            for (int k = c + 1; k < 16; k++)
+                x[k] -= x[c] * s->l[j + c][j + k];
+        }
+#pragma unroll
+        for (int k = 0; k < 16; k++) {
+            s->x[j + k][me] = x[k];
+            if (is_row && j + k < w)
+                row[(j + k) * ld] = x[k];
+        }
+    }
+}
+
+/* What a block is about: columns c0 .. c0 + w - 1 of the panel. */
+template <typename T> struct panel {
+    T *a;
+    long long ld;
+    int m, n, c0, w;
+};
+
+/* Blocks that have work at step c0. */
+template <typename T> __device__ static int blocks_at(const panel<T> *p, int c0)
+{
+    const int below = p->m - c0 - (p->n - c0 < NB ? p->n - c0 : NB);
+    const int chunks = below > ROWS ? (below + ROWS - 1) / ROWS : 1;
+
+    return chunks < (int)gridDim.x ? chunks : (int)gridDim.x;
+}
+
+/*
+ * The rows of the diagonal block (in `s->l`, the first time only), and ROWS more from
+ * row `below` on: less what the columns on the left take away, then the factor, then
+ * the solve.
+ */
+template <typename T>
+__device__ static void do_rows(common<T> *s, const panel<T> *p, int below,
+                               bool is_first, int *info)
+{
+    const int me = threadIdx.x, warp = me / 32, g = me % 32 / 4, q = me % 4;
+    const int row = me < NB ? p->c0 + me : below + me - NB;
+    const bool is_row = me < NB ? me < p->w : row < p->m;
+    const bool is_diag = warp < NB / 32; /* where the products of a warp go */
+    const int first =
+        is_diag ? p->c0 + 32 * warp : below + 32 * warp - NB; /* its row */
+    const int nslabs = p->c0 / SLAB;
+    const T *from = p->a + (is_row ? row : 0);
+    T acc[2][8][4];
+
+    for (int i = 0; i < STAGES - 1; i++)
+        fetch_slab(s, from, p->ld, i, nslabs, is_row);
+        /* Everything is read at once, other elements in the place of those that are not
+     * there, so that nobody waits for one alone. */
+#pragma unroll
+    for (int t = 0; t < 2; t++)
+#pragma unroll
+        for (int j = 0; j < 8; j++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const int r = 16 * t + g + i / 2 * 8, c = 8 * j + 2 * q + i % 2;
+                const int at = first + r < p->m ? first + r : p->m - 1;
+
+                acc[t][j][i] =
+                    p->a[at + (long long)(p->c0 + (c < p->w ? c : p->w - 1)) *
+                                  p->ld];
+            }
+#pragma unroll
+    for (int t = 0; t < 2; t++)
+#pragma unroll
+        for (int j = 0; j < 8; j++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const int r = 16 * t + g + i / 2 * 8, c = 8 * j + 2 * q + i % 2;
+                const int d = 32 * warp + r - c; /* below the diagonal by */
+                const bool is_there =
+                    c < p->w && (is_diag ? d >= 0 && 32 * warp + r < p->w
+                                         : first + r < p->m);
+
+                acc[t][j][i] = is_there            ? -acc[t][j][i]
+                               : is_diag && d == 0 ? (T)-1
+                                                   : (T)0;
+            }
+    for (int i = 0; i < nslabs; i++) {
+        asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
+        __syncthreads();
+        fetch_slab(s, from, p->ld, i + STAGES - 1, nslabs, is_row);
+        product(acc, s->slab[i % STAGES], 32 * warp, g, q);
+    }
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    __syncthreads();
+    if (!is_diag || is_first) {
+        T *to = is_diag ? &s->l[0][32 * warp] : &s->x[0][32 * warp - NB];
+        const int ld = is_diag ? LDL : LDX;
+
+#pragma unroll
+        for (int t = 0; t < 2; t++)
+#pragma unroll
+            for (int j = 0; j < 8; j++)
+#pragma unroll
+                for (int i = 0; i < 4; i++)
+                    to[(8 * j + 2 * q + i % 2) * ld + 16 * t + g + i / 2 * 8] =
+                        -acc[t][j][i];
+    }
+    __syncthreads();
+    if (is_first) {
+        const int bad = factor(s);
+
+        if (blockIdx.x == 0 && me == 0 && bad < p->w && *info == 0)
+            *info = p->c0 + bad + 1;
+    }
+    if (me < ROWS)
+        solve(s, p->a + below + me + (long long)p->c0 * p->ld, p->ld, p->w,
+              below + me < p->m);
+    __syncthreads();
+}
+
+/* All blocks that had work are done with it: `arrived` of them in all. */
+__device__ static void meet(unsigned *bar, unsigned arrived, bool stays)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        atomicAdd(bar, 1);
+        if (stays) {
+            unsigned now;
+
+            do
+                asm volatile("ld.acquire.gpu.global.u32 %0, [%1];"
+                             : "=r"(now)
+                             : "l"(bar)
+                             : "memory");
+            while (now < arrived);
+        }
+    }
+    __syncthreads();
+}
+
+/*
+ * A panel of m rows and n <= m columns. *info: the first pivot that is not positive,
+ * from 1. *bar, 0 before, counts who has arrived.
+ */
+template <typename T>
+__device__ static void factor_panel(panel<T> p, int *info, unsigned *bar)
+{
+    extern __shared__ __align__(16) char memory[];
+    common<T> *s = (common<T> *)memory;
+    unsigned arrived = 0;
+
+    for (p.c0 = 0; p.c0 < p.n; p.c0 += NB) {
+        const int blocks = blocks_at(&p, p.c0), next = p.c0 + NB;
+        const bool stays =
+            blockIdx.x == 0 ||
+            (next < p.n && (int)blockIdx.x < blocks_at(&p, next));
+        bool is_first;
+        int below;
+
+        p.w = p.n - p.c0 < NB ? p.n - p.c0 : NB;
+        below = p.c0 + p.w + (int)blockIdx.x * ROWS;
+        is_first = true;
+#pragma unroll 1
+        do {
+            do_rows(s, &p, below, is_first, info);
+            is_first = false;
+            below += (int)gridDim.x * ROWS;
+        } while (below < p.m);
+        arrived += (unsigned)blocks;
+        meet(bar, arrived, stays);
+        if (!stays)
+            return;
+        if (blockIdx.x == 0)
+            for (int i = threadIdx.x; i < NB * NB; i += THREADS)
+                if (i % NB >= i / NB && i % NB < p.w)
+                    p.a[p.c0 + i % NB + (long long)(p.c0 + i / NB) * p.ld] =
+                        s->l[i / NB][i % NB];
+        __syncthreads();
+    }
+}
+
+#ifdef LA_FLOAT
+#define NAME(x) x##_s
+typedef float real;
+#else
+#define NAME(x) x##_d
+typedef double real;
+#endif
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    NAME(la_chol)(real *a, long long ld, int m, int n, int *info, unsigned *bar)
+{
+    factor_panel(panel<real>{a, ld, m, n, 0, 0}, info, bar);
+}
+
+extern "C" __global__ void NAME(la_chol_start)(unsigned *bar)
+{
+    *bar = 0;
+}
