@@ -47,28 +47,29 @@ bool work_is_shared(const struct work *w)
 
 /* ---- kernels ------------------------------------------------------------ */
 
-int work_potrf(size_t nb, double *a)
+int work_potrf(size_t n, double *a)
 {
-    return (int)LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'L', (lapack_int)nb, a,
-                                    (lapack_int)nb);
+    return (int)LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'L', (lapack_int)n, a,
+                                    (lapack_int)n);
 }
 
-void work_trsm(size_t nb, const double *l, double *b)
+void work_trsm(size_t m, size_t n, const double *l, double *b)
 {
     cblas_dtrsm(CblasColMajor, CblasRight, CblasLower, CblasTrans, CblasNonUnit,
-                (int)nb, (int)nb, 1.0, l, (int)nb, b, (int)nb);
+                (int)m, (int)n, 1.0, l, (int)n, b, (int)m);
 }
 
-void work_syrk(size_t nb, const double *a, double *c)
+void work_syrk(size_t n, size_t k, const double *a, double *c)
 {
-    cblas_dsyrk(CblasColMajor, CblasLower, CblasNoTrans, (int)nb, (int)nb, -1.0,
-                a, (int)nb, 1.0, c, (int)nb);
+    cblas_dsyrk(CblasColMajor, CblasLower, CblasNoTrans, (int)n, (int)k, -1.0,
+                a, (int)n, 1.0, c, (int)n);
 }
 
-void work_gemm(size_t nb, const double *a, const double *b, double *c)
+void work_gemm(size_t m, size_t n, size_t k, const double *a, const double *b,
+               double *c)
 {
-    cblas_dgemm(CblasColMajor, CblasNoTrans, CblasTrans, (int)nb, (int)nb,
-                (int)nb, -1.0, a, (int)nb, b, (int)nb, 1.0, c, (int)nb);
+    cblas_dgemm(CblasColMajor, CblasNoTrans, CblasTrans, (int)m, (int)n, (int)k,
+                -1.0, a, (int)m, b, (int)n, 1.0, c, (int)m);
 }
 
 void work_axpy(size_t n, const float *x, float *y)
@@ -154,7 +155,8 @@ static double *at(const struct work *w, size_t i, size_t j)
 {
     const size_t nb = w->opts.tile;
 
-    return w->a + work_tile(i / nb, j / nb) * nb * nb + (j % nb) * nb + i % nb;
+    return w->a + work_tile(i / nb, j / nb) * nb * nb +
+           (j % nb) * work_extent(w, i / nb) + i % nb;
 }
 
 static void matrix_fill(struct work *w)
@@ -163,8 +165,8 @@ static void matrix_fill(struct work *w)
 
     for (size_t i = 0; i < w->nt; i++)
         for (size_t j = 0; j <= i; j++)
-            for (size_t c = 0; c < nb; c++)
-                for (size_t r = 0; r < nb; r++)
+            for (size_t c = 0; c < work_extent(w, j); c++)
+                for (size_t r = 0; r < work_extent(w, i); r++)
                     *at(w, i * nb + r, j * nb + c) =
                         element(w->opts.n, i * nb + r, j * nb + c);
 }
@@ -234,7 +236,7 @@ static int data_create(struct work *w)
     const size_t m = o->ntiles * o->elems;
 
     if (o->kind == WORK_CHOLESKY) {
-        w->nt = o->n / o->tile;
+        w->nt = (o->n + o->tile - 1) / o->tile;
         w->a = aligned_alloc(64, work_tile(w->nt, 0) * o->tile * o->tile *
                                      sizeof(*w->a));
     } else if (o->kind == WORK_SWEEP) {
@@ -297,13 +299,15 @@ static int measure_one(struct work *w, const struct work_ops *ops, bool prints)
     if (rc != 0 || data_check(w) != 0)
         return 1;
     if (prints)
-        printf("{\"name\":\"%s\",\"work\":\"%s\",\"sched\":\"%s\",\"cores\":%u,"
-               "\"tile\":%zu,\"tasks\":%zu,\"ms\":%.4f,\"cpu_ms\":%.4f,"
-               "\"ns_per_task\":%.1f}\n",
-               ops->name, kind_names[w->opts.kind], ops->sched(w),
-               w->opts.cores, w->opts.kind == WORK_CHOLESKY ? w->opts.tile : 0,
-               count_tasks(w), (double)wall / 1e6, (double)cpu / 1e6,
-               (double)wall / (double)count_tasks(w));
+        printf(
+            "{\"name\":\"%s\",\"work\":\"%s\",\"sched\":\"%s\",\"cores\":%u,"
+            "\"n\":%zu,\"tile\":%zu,\"tasks\":%zu,\"ms\":%.4f,\"cpu_ms\":%.4f,"
+            "\"ns_per_task\":%.1f}\n",
+            ops->name, kind_names[w->opts.kind], ops->sched(w), w->opts.cores,
+            w->opts.kind == WORK_CHOLESKY ? w->opts.n : 0,
+            w->opts.kind == WORK_CHOLESKY ? w->opts.tile : 0, count_tasks(w),
+            (double)wall / 1e6, (double)cpu / 1e6,
+            (double)wall / (double)count_tasks(w));
     fflush(stdout);
     return 0;
 }
@@ -339,6 +343,8 @@ static bool opts_set(struct work_opts *o, const char *key, const char *value)
         o->cores = (unsigned)v;
     else if (strcmp(key, "--reps") == 0)
         o->reps = (unsigned)v;
+    else if (strcmp(key, "--warm") == 0)
+        o->warm = (unsigned)v;
     else if (strcmp(key, "--n") == 0)
         o->n = v;
     else if (strcmp(key, "--tile") == 0)
@@ -357,6 +363,7 @@ static bool opts_parse(struct work_opts *o, int argc, char **argv)
     *o = (struct work_opts){.kind = WORK_CHOLESKY,
                             .cores = 2,
                             .reps = 1,
+                            .warm = 2,
                             .n = 2048,
                             .tile = 128,
                             .ntiles = 64,
@@ -366,9 +373,7 @@ static bool opts_parse(struct work_opts *o, int argc, char **argv)
     for (int i = 1; i < argc; i += 2)
         if (i + 1 >= argc || !opts_set(o, argv[i], argv[i + 1]))
             return false;
-    /* The nearest number of whole tiles. */
-    o->n = (o->n + o->tile / 2) / o->tile * o->tile;
-    return o->n > 0;
+    return true;
 }
 
 int work_main(int argc, char **argv, const struct work_ops *ops)
@@ -380,7 +385,7 @@ int work_main(int argc, char **argv, const struct work_ops *ops)
         fprintf(stderr,
                 "usage: %s --work cholesky|sweep|own|shared|own-bare|"
                 "shared-bare\n       [--sched S] [--cores C] [--reps R] "
-                "[--n N] [--tile T] [--sweeps S] [--tasks N]\n",
+                "[--warm R] [--n N] [--tile T] [--sweeps S] [--tasks N]\n",
                 argv[0]);
         return 2;
     }
@@ -390,8 +395,9 @@ int work_main(int argc, char **argv, const struct work_ops *ops)
         data_fill(&w);
         rc = ops->open(&w);
         if (rc == 0) {
-            /* Two for nothing: threads, memory, compiled kernels and models. */
-            rc = measure_one(&w, ops, false) || measure_one(&w, ops, false);
+            /* Some for nothing: threads, memory, compiled kernels, models. */
+            for (unsigned r = 0; r < w.opts.warm && rc == 0; r++)
+                rc = measure_one(&w, ops, false);
             for (unsigned r = 0; r < w.opts.reps && rc == 0; r++)
                 rc = measure_one(&w, ops, true);
             ops->close(&w);

@@ -40,8 +40,9 @@ struct work_opts {
     const char *sched; /* NULL: the runtime's default */
     unsigned cores;    /* that may run tasks */
     unsigned reps;
-    size_t n;      /* cholesky: order of the matrix, a multiple of tile */
-    size_t tile;   /* cholesky: order of a tile */
+    unsigned warm; /* repetitions before them, which are not printed */
+    size_t n;      /* cholesky: order of the matrix */
+    size_t tile;   /* cholesky: order of a tile; the last ones may be smaller */
     size_t ntiles; /* sweep */
     size_t elems;  /* sweep: floats in a tile */
     size_t sweeps;
@@ -50,7 +51,8 @@ struct work_opts {
 
 struct work {
     struct work_opts opts;
-    double *a;  /* cholesky: tiles (i, j), i >= j, each column-major */
+    double *a;  /* cholesky: tiles (i, j), i >= j, each column-major, dense, in
+                   a place of its own of tile * tile elements */
     size_t nt;  /* tiles along a side */
     float *x;   /* sweep */
     float *y;   /* sweep */
@@ -91,6 +93,23 @@ static inline size_t work_tile(size_t i, size_t j)
     return i * (i + 1) / 2 + j;
 }
 
+/* Rows of the tiles (i, .), columns of the tiles (., i). */
+static inline size_t work_extent(const struct work *w, size_t i)
+{
+    const size_t rest = w->opts.n - i * w->opts.tile;
+
+    return rest < w->opts.tile ? rest : w->opts.tile;
+}
+
+/* From tile (i, j) to the next one in memory. */
+static inline void work_next(size_t *i, size_t *j)
+{
+    if (++*j > *i) {
+        ++*i;
+        *j = 0;
+    }
+}
+
 /* Is this update of the sweeps the device's? */
 static inline bool work_is_on_device(size_t sweep, size_t tile)
 {
@@ -100,12 +119,16 @@ static inline bool work_is_on_device(size_t sweep, size_t tile)
 bool work_is_bare(const struct work *w);
 bool work_is_shared(const struct work *w);
 
-/* ---- kernels: tiles of order nb, column-major, dense -------------------- */
+/* ---- kernels: tiles are column-major, dense ----------------------------- */
 
-int work_potrf(size_t nb, double *a);
-void work_trsm(size_t nb, const double *l, double *b);
-void work_syrk(size_t nb, const double *a, double *c);
-void work_gemm(size_t nb, const double *a, const double *b, double *c);
+int work_potrf(size_t n, double *a);
+/* B = B L^-T, B is m x n. */
+void work_trsm(size_t m, size_t n, const double *l, double *b);
+/* C = C - A A^T, A is n x k. */
+void work_syrk(size_t n, size_t k, const double *a, double *c);
+/* C = C - A B^T, A is m x k, C is m x n. */
+void work_gemm(size_t m, size_t n, size_t k, const double *a, const double *b,
+               double *c);
 
 #define WORK_ALPHA 0.5f
 void work_axpy(size_t n, const float *x, float *y);

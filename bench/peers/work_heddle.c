@@ -36,36 +36,40 @@ static int complain(struct side *s, const char *what, heddle_status st)
 
 /* ---- kernels ------------------------------------------------------------ */
 
+static size_t rows(struct heddle_exec *x, unsigned operand)
+{
+    return heddle_exec_layout(x, operand)->extent[0];
+}
+
+static size_t cols(struct heddle_exec *x, unsigned operand)
+{
+    return heddle_exec_layout(x, operand)->extent[1];
+}
+
 static heddle_status run_potrf(struct heddle_exec *x)
 {
-    const size_t nb = heddle_exec_layout(x, 0)->extent[0];
-
-    return work_potrf(nb, heddle_exec_ptr(x, 0)) == 0 ? HEDDLE_OK
-                                                      : HEDDLE_ETASK;
+    return work_potrf(rows(x, 0), heddle_exec_ptr(x, 0)) == 0 ? HEDDLE_OK
+                                                              : HEDDLE_ETASK;
 }
 
 static heddle_status run_trsm(struct heddle_exec *x)
 {
-    const size_t nb = heddle_exec_layout(x, 0)->extent[0];
-
-    work_trsm(nb, heddle_exec_ptr(x, 0), heddle_exec_ptr(x, 1));
+    work_trsm(rows(x, 1), cols(x, 1), heddle_exec_ptr(x, 0),
+              heddle_exec_ptr(x, 1));
     return HEDDLE_OK;
 }
 
 static heddle_status run_syrk(struct heddle_exec *x)
 {
-    const size_t nb = heddle_exec_layout(x, 0)->extent[0];
-
-    work_syrk(nb, heddle_exec_ptr(x, 0), heddle_exec_ptr(x, 1));
+    work_syrk(rows(x, 0), cols(x, 0), heddle_exec_ptr(x, 0),
+              heddle_exec_ptr(x, 1));
     return HEDDLE_OK;
 }
 
 static heddle_status run_gemm(struct heddle_exec *x)
 {
-    const size_t nb = heddle_exec_layout(x, 0)->extent[0];
-
-    work_gemm(nb, heddle_exec_ptr(x, 0), heddle_exec_ptr(x, 1),
-              heddle_exec_ptr(x, 2));
+    work_gemm(rows(x, 2), cols(x, 2), cols(x, 0), heddle_exec_ptr(x, 0),
+              heddle_exec_ptr(x, 1), heddle_exec_ptr(x, 2));
     return HEDDLE_OK;
 }
 
@@ -178,6 +182,7 @@ static heddle_status handles_create(struct work *w, struct side *s)
     const struct work_opts *o = &w->opts;
     const bool is_sweep = o->kind == WORK_SWEEP;
     heddle_status st = HEDDLE_OK;
+    size_t r = 0, c = 0; /* the tile's place */
 
     s->nh = o->kind == WORK_CHOLESKY ? work_tile(w->nt, 0)
             : is_sweep               ? o->ntiles
@@ -188,11 +193,11 @@ static heddle_status handles_create(struct work *w, struct side *s)
     s->x = calloc(s->nx + 1, sizeof(heddle_handle *));
     if (s->h == NULL || s->x == NULL)
         return HEDDLE_ENOMEM;
-    for (size_t i = 0; i < s->nh && st == HEDDLE_OK; i++) {
+    for (size_t i = 0; i < s->nh && st == HEDDLE_OK; i++, work_next(&r, &c)) {
         if (o->kind == WORK_CHOLESKY)
-            st =
-                heddle_handle_matrix(s->ctx, w->a + i * o->tile * o->tile,
-                                     o->tile, o->tile, 0, HEDDLE_F64, &s->h[i]);
+            st = heddle_handle_matrix(s->ctx, w->a + i * o->tile * o->tile,
+                                      work_extent(w, r), work_extent(w, c), 0,
+                                      HEDDLE_F64, &s->h[i]);
         else
             st = heddle_handle_vector(
                 s->ctx, is_sweep ? w->y + i * o->elems : NULL,

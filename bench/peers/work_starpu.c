@@ -35,37 +35,45 @@ static struct side *the_side;
 
 /* ---- kernels ------------------------------------------------------------ */
 
+static double *tile(void *buf)
+{
+    return (double *)STARPU_MATRIX_GET_PTR(buf);
+}
+
+static size_t rows(void *buf)
+{
+    return STARPU_MATRIX_GET_NX(buf);
+}
+
+static size_t cols(void *buf)
+{
+    return STARPU_MATRIX_GET_NY(buf);
+}
+
 static void run_potrf(void *buf[], void *arg)
 {
     (void)arg;
-    if (work_potrf(STARPU_MATRIX_GET_NX(buf[0]),
-                   (double *)STARPU_MATRIX_GET_PTR(buf[0])) != 0)
+    if (work_potrf(rows(buf[0]), tile(buf[0])) != 0)
         fprintf(stderr, "starpu: not positive definite\n");
 }
 
 static void run_trsm(void *buf[], void *arg)
 {
     (void)arg;
-    work_trsm(STARPU_MATRIX_GET_NX(buf[0]),
-              (const double *)STARPU_MATRIX_GET_PTR(buf[0]),
-              (double *)STARPU_MATRIX_GET_PTR(buf[1]));
+    work_trsm(rows(buf[1]), cols(buf[1]), tile(buf[0]), tile(buf[1]));
 }
 
 static void run_syrk(void *buf[], void *arg)
 {
     (void)arg;
-    work_syrk(STARPU_MATRIX_GET_NX(buf[0]),
-              (const double *)STARPU_MATRIX_GET_PTR(buf[0]),
-              (double *)STARPU_MATRIX_GET_PTR(buf[1]));
+    work_syrk(rows(buf[0]), cols(buf[0]), tile(buf[0]), tile(buf[1]));
 }
 
 static void run_gemm(void *buf[], void *arg)
 {
     (void)arg;
-    work_gemm(STARPU_MATRIX_GET_NX(buf[0]),
-              (const double *)STARPU_MATRIX_GET_PTR(buf[0]),
-              (const double *)STARPU_MATRIX_GET_PTR(buf[1]),
-              (double *)STARPU_MATRIX_GET_PTR(buf[2]));
+    work_gemm(rows(buf[2]), cols(buf[2]), cols(buf[0]), tile(buf[0]),
+              tile(buf[1]), tile(buf[2]));
 }
 
 static struct starpu_perfmodel model[] = {
@@ -209,6 +217,7 @@ static int handles_create(struct work *w, struct side *s)
 {
     const struct work_opts *o = &w->opts;
     const bool is_sweep = o->kind == WORK_SWEEP;
+    size_t r = 0, c = 0; /* the tile's place */
 
     s->nh = o->kind == WORK_CHOLESKY ? work_tile(w->nt, 0)
             : is_sweep               ? o->ntiles
@@ -219,12 +228,13 @@ static int handles_create(struct work *w, struct side *s)
     s->x = calloc(s->nx + 1, sizeof(starpu_data_handle_t));
     if (s->h == NULL || s->x == NULL)
         return 1;
-    for (size_t i = 0; i < s->nh; i++) {
+    for (size_t i = 0; i < s->nh; i++, work_next(&r, &c)) {
         if (o->kind == WORK_CHOLESKY)
             starpu_matrix_data_register(
                 &s->h[i], STARPU_MAIN_RAM,
-                (uintptr_t)(w->a + i * o->tile * o->tile), (uint32_t)o->tile,
-                (uint32_t)o->tile, (uint32_t)o->tile, sizeof(double));
+                (uintptr_t)(w->a + i * o->tile * o->tile),
+                (uint32_t)work_extent(w, r), (uint32_t)work_extent(w, r),
+                (uint32_t)work_extent(w, c), sizeof(double));
         else if (is_sweep)
             starpu_vector_data_register(&s->h[i], STARPU_MAIN_RAM,
                                         (uintptr_t)(w->y + i * o->elems),

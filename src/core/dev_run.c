@@ -221,6 +221,15 @@ static HEDDLE_NOINLINE struct heddle_sched_task *dev_say(struct dev_task *dt,
                           : heddle_slow_leave(&x, st);
 }
 
+/* NAN: nothing is to be learned from it. */
+static double dev_took(const struct dev_task *dt, heddle_status st)
+{
+    if (st != HEDDLE_OK || dt->op.end_ns <= dt->op.begin_ns)
+        return 0;
+    return dt->op.is_loading ? (double)NAN
+                             : (double)(dt->op.end_ns - dt->op.begin_ns);
+}
+
 /* The task is over. What it held goes in heddle_dev_settle(). */
 static void dev_finish(struct dev_task *dt, heddle_status st)
 {
@@ -236,10 +245,7 @@ static void dev_finish(struct dev_task *dt, heddle_status st)
     if (heddle_ahead_hold(dt, st))
         return;
     heddle_dev_log_task(dt, st);
-    dev_leave(ctx->dev, dt,
-              st == HEDDLE_OK && dt->op.end_ns > dt->op.begin_ns
-                  ? (double)(dt->op.end_ns - dt->op.begin_ns)
-                  : 0);
+    dev_leave(ctx->dev, dt, dev_took(dt, st));
     dev_partials(dt);
     if (st != HEDDLE_ECANCELED || !dt->s.is_skipped)
         heddle_store_rlx(&w->executed, heddle_load_rlx(&w->executed) + 1);
@@ -335,7 +341,7 @@ static void dev_end(struct dev_task *dt, heddle_status st)
         st = HEDDLE_EDEV; /* whatever it did is out of reach */
     if (st == HEDDLE_OK) {
         if (dt->model != NULL && dt->op.end_ns > dt->op.begin_ns &&
-            !dt->op.is_rough)
+            !dt->op.is_rough && !dt->op.is_loading)
             heddle_perf_record(dt->model,
                                (double)(dt->op.end_ns - dt->op.begin_ns));
         dev_finish(dt, st);

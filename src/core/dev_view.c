@@ -397,6 +397,9 @@ double heddle_dev_cost(struct heddle_devs *d, struct heddle_exec *x,
         e = heddle_dev_model(d, x, shape, cls, v);
         if (e != NULL)
             heddle_perf_predict(e, &est);
+        /* What a slow core would take says nothing about a device. */
+        if (est.source == HEDDLE_EST_PRIOR && d->cls[cls].node != 0)
+            est.source = HEDDLE_EST_NONE;
         if (est.source <= HEDDLE_EST_PRIOR && !is_unknown) {
             is_unknown = true;
             *variant_out = v;

@@ -236,6 +236,7 @@ static heddle_status cuda_launch(struct heddle_dev *dev,
     struct heddle_cuda_queue *q =
         heddle_cuda_queue_of(dev, stream, HEDDLE_CUDA_IN);
     struct heddle_cuda_note *n = NULL;
+    uint64_t start = 0;
     heddle_status st;
 
     HEDDLE_TRY(heddle_cuda_enter(dev));
@@ -245,10 +246,12 @@ static heddle_status cuda_launch(struct heddle_dev *dev,
         if (n == NULL)
             return HEDDLE_ENOMEM;
         heddle_cuda_note_begin(q, n);
+        start = heddle_cuda_now(dev);
     }
     st = l->run != NULL ? l->run(l->x) : HEDDLE_OK;
     if (n != NULL) {
         n->st = st;
+        n->host_ns = heddle_cuda_now(dev) - start;
         heddle_cuda_note_end(q, n);
     }
     heddle_cuda_join(q, op, n);

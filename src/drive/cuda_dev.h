@@ -78,6 +78,7 @@ struct heddle_cuda_note {
     /* Times. The events are made once and kept. */
     heddle_cu_event begin, end;
     bool is_timed;
+    uint64_t host_ns;  /* launches: what the function itself took */
     uint64_t given_ns; /* staged: the host's clock */
     /* Copies. */
     enum heddle_copy_kind kind;
@@ -213,6 +214,7 @@ struct heddle_dev {
     bool is_lost;
     bool is_capturing;
     size_t nflights; /* operations in flight */
+    unsigned nloads; /* launches that were told to be loading */
     struct heddle_cuda_queue queue[HEDDLE_CUDA_QUEUES];
     struct heddle_cuda_batch *spare_batches;
     struct heddle_cuda_note *spare_notes;

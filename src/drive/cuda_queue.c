@@ -27,6 +27,9 @@
 #include "base/assert.h"
 #include "drive/cuda_dev.h"
 
+#define LOADING_NS UINT64_C(1000000)
+#define LOADS_TOLD 64 /* of a device */
+
 #define BUSY 2
 
 struct heddle_cuda_queue *heddle_cuda_queue_of(struct heddle_dev *dev,
@@ -313,6 +316,20 @@ heddle_status heddle_cuda_order(struct heddle_dev *dev, unsigned stream,
 
 /* --- ends ---------------------------------------------------------------- */
 
+/* The first uses of a library and of its kernels make the host load them while the
+ * stream waits: what the host took is most of what passed between the marks. Some
+ * functions may do so for ever, so only the first ones are told. */
+static bool note_is_loading(struct heddle_dev *dev, struct heddle_cuda_note *n)
+{
+    const uint64_t ns = n->op->end_ns - n->op->begin_ns;
+
+    if (n->host_ns < LOADING_NS || ns > 2 * n->host_ns ||
+        dev->nloads == LOADS_TOLD)
+        return false;
+    dev->nloads++;
+    return true;
+}
+
 static void op_end(struct heddle_dev *dev, struct heddle_op *op,
                    heddle_status st)
 {
@@ -325,6 +342,7 @@ static void op_end(struct heddle_dev *dev, struct heddle_op *op,
         if (n->is_timed && !dev->is_lost) {
             op->is_rough = false;
             heddle_cuda_note_times(dev, n);
+            op->is_loading = note_is_loading(dev, n);
         } else if (n->given_ns != 0) {
             op->is_rough = false;
             op->begin_ns = n->given_ns;

@@ -5,6 +5,7 @@
  * functions, a device that is really lost. A machine without a GPU skips all.
  */
 #include <dlfcn.h>
+#include <time.h>
 
 #include "drive/cuda_rig_test.h"
 
@@ -186,6 +187,39 @@ TEST(times)
         CHECK(e[i].op.end_ns < after + SLACK_NS);
     }
     CHECK(e[2].op.begin_ns >= e[0].op.end_ns + NS - NS / 10);
+    drv->close(dev);
+}
+
+static heddle_status load_and_run(struct heddle_exec *x)
+{
+    struct timespec ts = {.tv_nsec = 20000000};
+
+    nanosleep(&ts, NULL);
+    return job_run(x);
+}
+
+/* A function that takes 20 ms itself, for a kernel of 0.1 ms; then a quick one, and
+ * one whose kernel takes longer than that. Only so often. */
+TEST(loading)
+{
+    static const uint64_t ns[3] = {100000, 100000, 100000000};
+    DEVICE(dev);
+
+    for (unsigned i = 0; i < 4; i++) {
+        struct job j = job_spin(dev, 1, ns[i % 3]);
+        struct heddle_dev_launch l = {.wants_time = true,
+                                      .run = i == 1 ? job_run : load_and_run,
+                                      .x = (void *)&j};
+        struct end e = end_make();
+
+        if (i == 3)
+            dev->nloads = 64;
+        CHECK_OK(drv->launch(dev, &l, j.stream, &e.op));
+        end_wait(dev, &e);
+        CHECK_OK(e.st);
+        CHECK(!e.op.is_rough);
+        CHECK_EQ(e.op.is_loading, i == 0);
+    }
     drv->close(dev);
 }
 
@@ -601,5 +635,5 @@ TEST(every_call_fails_once)
 }
 
 TEST_MAIN(batches, failing_launches, order, order_after_a_staged_copy, times,
-          regions, a_region_that_loads, a_wide_region, modules, libraries,
-          lost_in_mid_flight, every_call_fails_once, lost_by_a_trap)
+          loading, regions, a_region_that_loads, a_wide_region, modules,
+          libraries, lost_in_mid_flight, every_call_fails_once, lost_by_a_trap)

@@ -57,7 +57,8 @@ struct heddle_op {
     /* Set by the driver before done(), in ns of the driver env's clock; 0 and 0
      * when it cannot tell. */
     uint64_t begin_ns, end_ns;
-    bool is_rough; /* they are a share of a group's, good for pictures */
+    bool is_rough;   /* they are a share of a group's, good for pictures */
+    bool is_loading; /* most of it is what happens once: libraries, code */
     struct heddle_op *next; /* the driver's while in flight, as is priv */
     void *priv[2];
 };

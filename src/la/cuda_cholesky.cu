@@ -40,15 +40,14 @@ template <typename T> struct common {
     T inverse[NB];
 };
 
-/* 1 / x, correct to the last place or the one before, where that is a number. */
+/* 1 / x, wrong by some units of the last place, where that is a number. */
 __device__ static double reciprocal(double x)
 {
     double y, e;
 
     asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
     e = fma(-x, y, 1.0);
-    y = fma(y, fma(e, e, e), y);
-    return fma(y, fma(-x, y, 1.0), y);
+    return fma(y, fma(e, e, e), y);
 }
 
 __device__ static float reciprocal(float x)
@@ -66,6 +65,18 @@ __device__ static void fetch(T *to, const T *from, bool is_there)
                  "l"(from), "n"(sizeof(T)),
                  "r"(is_there ? (unsigned)sizeof(T) : 0u)
                  : "memory");
+}
+
+/* C += A B, 16 x 16 by 16 x 8, by a warp. */
+__device__ static void multiply(double (&c)[4], const double (&a)[8],
+                                const double (&b)[4])
+{
+    asm("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7, %8, %9, %10, %11}, "
+        "{%12, %13, %14, %15}, {%0, %1, %2, %3};"
+        : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+        : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]),
+          "d"(a[6]), "d"(a[7]), "d"(b[0]), "d"(b[1]), "d"(b[2]), "d"(b[3]));
 }
 
 /*
@@ -91,14 +102,7 @@ __device__ static void product(double (&acc)[2][8][4],
             b[i] = slab[q + 4 * i][8 * j + g];
 #pragma unroll
         for (int t = 0; t < 2; t++)
-            asm("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 "
-                "{%0, %1, %2, %3}, {%4, %5, %6, %7, %8, %9, %10, %11}, "
-                "{%12, %13, %14, %15}, {%0, %1, %2, %3};"
-                : "+d"(acc[t][j][0]), "+d"(acc[t][j][1]), "+d"(acc[t][j][2]),
-                  "+d"(acc[t][j][3])
-                : "d"(a[t][0]), "d"(a[t][1]), "d"(a[t][2]), "d"(a[t][3]),
-                  "d"(a[t][4]), "d"(a[t][5]), "d"(a[t][6]), "d"(a[t][7]),
-                  "d"(b[0]), "d"(b[1]), "d"(b[2]), "d"(b[3]));
+            multiply(acc[t][j], a[t], b);
     }
 }
 
@@ -143,38 +147,48 @@ __device__ static void fetch_slab(common<T> *s, const T *row, long long ld,
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
+/* The first FACTOR threads meet. */
+enum { FACTOR = 128 };
+
+__device__ static void meet_factor()
+{
+    asm volatile("bar.sync 1, %0;" ::"n"((int)FACTOR) : "memory");
+}
+
 /*
- * The lower triangle in s->l becomes L. A thread has 4 x 4 elements, 16 apart. Two
- * columns are on turn at a time: c, and d, from which everybody takes away itself what
- * c does to it. They are left as they are then and scaled in the end: what c takes away
- * from the others is c_i c_k / c_j. Returns the first column whose pivot is not
- * positive, or NB.
+ * The lower triangle in s->l becomes L, by half of the threads: more would only wait
+ * for each other. A thread has 8 x 4 elements, rows 8 and columns 16 apart. Two columns
+ * are on turn at a time: c, and d, from which everybody takes away itself what c does
+ * to it. They are left as they are then and scaled in the end: what c takes away from
+ * the others is c_i c_k / c_j. Returns the first column whose pivot is not positive,
+ * or NB.
  */
 template <typename T> __device__ static int factor(common<T> *s)
 {
     const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
     int bad = NB;
-    T v[4][4];
+    T v[8][4];
 
 #pragma unroll
-    for (int a = 0; a < 4; a++)
+    for (int a = 0; a < 8; a++)
 #pragma unroll
         for (int b = 0; b < 4; b++)
-            v[a][b] = s->l[tx + 16 * b][ty + 16 * a];
-    __syncthreads();
+            v[a][b] = s->l[tx + 16 * b][ty + 8 * a];
+    meet_factor();
 #pragma unroll
     for (int now = 0; now < 4; now++)
 #pragma unroll 1
         for (int turn = 0; turn < 16; turn += 2) {
             const int j = 16 * now + turn;
+            const bool is_turn = tx / 2 == turn / 2;
             T(*pair)[NB] = s->pair[turn / 2 % 2];
-            T c_inverse, d_inverse, between, last;
+            T c_inverse, d_inverse, between, last, ck[4], dk[4];
 
-            if (tx / 2 == turn / 2)
+            if (is_turn)
 #pragma unroll
-                for (int a = now; a < 4; a++)
-                    pair[tx % 2][ty + 16 * a] = v[a][now];
-            __syncthreads();
+                for (int a = 2 * now; a < 8; a++)
+                    pair[tx % 2][ty + 8 * a] = v[a][now];
+            meet_factor();
             c_inverse = reciprocal(pair[0][j]);
             between = pair[0][j + 1] * c_inverse;
             last = pair[1][j + 1] - pair[0][j + 1] * between;
@@ -184,78 +198,134 @@ template <typename T> __device__ static int factor(common<T> *s)
             if (!(last > (T)0) && bad == NB)
                 bad = j + 1;
 #pragma unroll
-            for (int a = now; a < 4; a++) {
-                const int i = ty + 16 * a;
+            for (int b = now; b < 4; b++) {
+                ck[b] = pair[0][tx + 16 * b];
+                dk[b] = pair[1][tx + 16 * b] - ck[b] * between;
+            }
+#pragma unroll
+            for (int a = 2 * now; a < 8; a++) {
+                const int i = ty + 8 * a;
                 const T c = pair[0][i], d = pair[1][i] - c * between;
                 const T mine = c * c_inverse, too = d * d_inverse;
 
-                if (tx / 2 == turn / 2)
+                if (is_turn)
                     s->l[16 * now + tx][i] = tx % 2 == 0 ? c : d;
 #pragma unroll
-                for (int b = now; b < 4; b++) {
-                    const T ck = pair[0][tx + 16 * b];
-                    const T dk = pair[1][tx + 16 * b] - ck * between;
-
-                    v[a][b] = v[a][b] - mine * ck - too * dk;
-                }
+                for (int b = now; b < 4; b++)
+                    v[a][b] = v[a][b] - mine * ck[b] - too * dk[b];
             }
         }
-    __syncthreads();
+    meet_factor();
     if (threadIdx.x < NB) {
         const T d = s->l[threadIdx.x][threadIdx.x];
 
         s->inverse[threadIdx.x] = rsqrt(d);
         s->l[threadIdx.x][threadIdx.x] = sqrt(d);
     }
-    __syncthreads();
+    meet_factor();
 #pragma unroll
-    for (int a = 0; a < 4; a++)
+    for (int a = 0; a < 8; a++)
 #pragma unroll
         for (int b = 0; b < 4; b++) {
-            const int i = ty + 16 * a, j = tx + 16 * b;
+            const int i = ty + 8 * a, j = tx + 16 * b;
 
             if (i > j)
                 s->l[j][i] *= s->inverse[j];
         }
-    __syncthreads();
     return bad;
 }
 
-/* X = X L^-T, a row of s->x for each of the first threads; to global memory too. */
+/*
+ * 16 rows and 8 columns of x, from `row` and `to` on, less the product of columns
+ * `from` .. `from` + 15 with L. A lane has the elements that `product` says.
+ */
+__device__ static void take(common<double> *s, int row, int to, int from, int g,
+                            int q)
+{
+    double c[4], a[8], b[4];
+
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        c[i] = -s->x[to + 2 * q + i % 2][row + g + i / 2 * 8];
+        b[i] = s->l[from + q + 4 * i][to + g];
+    }
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+        a[i] = s->x[from + q + i / 2 * 4][row + g + i % 2 * 8];
+    multiply(c, a, b);
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        s->x[to + 2 * q + i % 2][row + g + i / 2 * 8] = -c[i];
+}
+
+__device__ static void take(common<float> *s, int row, int to, int from, int g,
+                            int q)
+{
+    float c[4];
+
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        c[i] = s->x[to + 2 * q + i % 2][row + g + i / 2 * 8];
+#pragma unroll 4
+    for (int k = from; k < from + 16; k++)
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            c[i] -= s->x[k][row + g + i / 2 * 8] * s->l[k][to + 2 * q + i % 2];
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        s->x[to + 2 * q + i % 2][row + g + i / 2 * 8] = c[i];
+}
+
+/* X = X L^-T for 16 columns from j on, a row of s->x for each thread; to global memory
+ * too, if there is such a row, and w columns in all. */
+template <typename T>
+__device__ static void solve_few(common<T> *s, T *row, long long ld, int j,
+                                 int w, bool is_row)
+{
+    const int me = threadIdx.x;
+    T x[16];
+
+#pragma unroll
+    for (int k = 0; k < 16; k++)
+        x[k] = s->x[j + k][me];
+#pragma unroll
+    for (int c = 0; c < 16; c++) {
+        x[c] *= s->inverse[j + c];
+#pragma unroll
+        for (int k = c + 1; k < 16; k++)
+            x[k] -= x[c] * s->l[j + c][j + k];
+    }
+#pragma unroll
+    for (int k = 0; k < 16; k++)
+        s->x[j + k][me] = x[k];
+    if (is_row) {
+        row += j * ld;
+#pragma unroll
+        for (int k = 0; k < 16; k++, row += ld)
+            if (j + k < w)
+                *row = x[k];
+    }
+}
+
+/* X = X L^-T, 16 columns at a time. */
 template <typename T>
 __device__ static void solve(common<T> *s, T *row, long long ld, int w,
                              bool is_row)
 {
-    const int me = threadIdx.x;
+    const int me = threadIdx.x, warp = me / 32, g = me % 32 / 4, q = me % 4;
 
 #pragma unroll 1
     for (int j = 0; j < NB; j += 16) {
-        T x[16];
+        const int right = (NB - j - 16) / 8, ntiles = ROWS / 16 * right;
 
-#pragma unroll
-        for (int k = 0; k < 16; k++)
-            x[k] = s->x[j + k][me];
-#pragma unroll 2
-        for (int c = 0; c < j; c++) {
-            const T y = s->x[c][me];
-
-#pragma unroll
-            for (int k = 0; k < 16; k++)
-                x[k] -= y * s->l[c][j + k];
-        }
-#pragma unroll
-        for (int c = 0; c < 16; c++) {
-            x[c] *= s->inverse[j + c];
-#pragma unroll
-            for (int k = c + 1; k < 16; k++)
-                x[k] -= x[c] * s->l[j + c][j + k];
-        }
-#pragma unroll
-        for (int k = 0; k < 16; k++) {
-            s->x[j + k][me] = x[k];
-            if (is_row && j + k < w)
-                row[(j + k) * ld] = x[k];
-        }
+        if (me < ROWS)
+            solve_few(s, row, ld, j, w, is_row);
+        __syncthreads();
+#pragma unroll 1
+        for (int i = warp; i < ntiles; i += THREADS / 32)
+            take(s, i % (ROWS / 16) * 16, j + 16 + i / (ROWS / 16) * 8, j, g,
+                 q);
+        __syncthreads();
     }
 }
 
@@ -349,16 +419,15 @@ __device__ static void do_rows(common<T> *s, const panel<T> *p, int below,
                         -acc[t][j][i];
     }
     __syncthreads();
-    if (is_first) {
+    if (is_first && me < FACTOR) {
         const int bad = factor(s);
 
         if (blockIdx.x == 0 && me == 0 && bad < p->w && *info == 0)
             *info = p->c0 + bad + 1;
     }
-    if (me < ROWS)
-        solve(s, p->a + below + me + (long long)p->c0 * p->ld, p->ld, p->w,
-              below + me < p->m);
     __syncthreads();
+    solve(s, p->a + below + me + (long long)p->c0 * p->ld, p->ld, p->w,
+          below + me < p->m);
 }
 
 /* All blocks that had work are done with it: `arrived` of them in all. */
@@ -366,8 +435,8 @@ __device__ static void meet(unsigned *bar, unsigned arrived, bool stays)
 {
     __syncthreads();
     if (threadIdx.x == 0) {
-        __threadfence();
-        atomicAdd(bar, 1);
+        asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(bar)
+                     : "memory");
         if (stays) {
             unsigned now;
 

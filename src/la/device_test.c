@@ -153,4 +153,36 @@ TEST(no_pivot)
     }
 }
 
-TEST_MAIN(cholesky, not_positive, lu, no_pivot)
+/* The width that nobody gave: by the routine, and only for what is large. */
+TEST(widths)
+{
+    static const struct {
+        const char *routine;
+        size_t nb, given, n, want;
+    } c[] = {{NULL, 0, 0, 4096, 512},     {"getrf", 0, 0, 8192, 512},
+             {"gemm", 0, 0, 4096, 1024},  {"gemm", 0, 0, 20000, 1024},
+             {"gemm", 96, 0, 8192, 96},   {"gemm", 0, 128, 8192, 128},
+             {"gemm", 0, 0, 4095, 128},   {"gemm", 0, 0, 100, 64},
+             {"no such", 0, 0, 4096, 512}};
+    DEVICE(r);
+
+    for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
+        const struct heddle_la_opts o = {
+            .size = sizeof(o), .nb = c[i].nb, .routine = c[i].routine};
+        heddle_la *la = NULL;
+        heddle_matrix *a = NULL;
+
+        CHECK_OK(heddle_la_create(r.ctx, &o, &la));
+        CHECK_OK(c[i].given == 0
+                     ? heddle_matrix_create(la, HEDDLE_F64, c[i].n, c[i].n,
+                                            NULL, c[i].n, &a)
+                     : heddle_matrix_create_nb(la, HEDDLE_F64, c[i].n, c[i].n,
+                                               NULL, c[i].n, c[i].given, &a));
+        CHECK_EQ(heddle_matrix_nb(a), c[i].want);
+        heddle_matrix_destroy(a);
+        heddle_la_destroy(la);
+    }
+    rig_close(&r);
+}
+
+TEST_MAIN(widths, cholesky, not_positive, lu, no_pivot)

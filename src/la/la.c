@@ -90,6 +90,8 @@ heddle_status heddle_la_create(heddle_ctx *ctx,
     la->ctx = ctx;
     if (opts != NULL)
         la->opts = *opts;
+    la->device_nb = heddle_la_device_nb(la->opts.routine);
+    la->opts.routine = NULL; /* it was lent */
     atomic_init(&la->found, none);
     atomic_init(&la->broken, none);
     if (heddle_blas_open(heddle_env_value("HEDDLE_BLAS_LIBRARY"), NULL, 0) ==

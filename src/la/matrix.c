@@ -12,6 +12,13 @@
  * first operands have a layout of their own. */
 enum { LIST_DEVICE = 6 };
 
+size_t heddle_la_device_nb(const char *routine)
+{
+    /* As measured on an H200: a factorisation waits for its panels, which are the
+     * longer the wider they are; a product has none. */
+    return routine != NULL && strcmp(routine, "gemm") == 0 ? 1024 : 512;
+}
+
 static size_t pick_nb(const heddle_la *la, size_t m, size_t n)
 {
     const size_t cores = la_max(la->ncores, 1), want = 10 * cores;
@@ -21,7 +28,7 @@ static size_t pick_nb(const heddle_la *la, size_t m, size_t n)
     if (la->opts.nb != 0)
         return la->opts.nb;
     if (la->has_cuda && la_min(m, n) >= 4096)
-        return 512; /* wider ones help potrf alone */
+        return la->device_nb;
     while (nb > least && n / nb < want)
         nb -= 64;
     return nb;

@@ -17,25 +17,41 @@
 
 enum {
     LATMS_WIDTH = 64, /* vectors of a block reflector */
-    LATMS_ROUNDS = 2  /* reflectors on each side */
+    LATMS_ROUNDS = 2, /* reflectors on each side */
+    CHUNK = 512       /* numbers that are made at once */
 };
 
 struct random_arg {
     struct la_head h;
-    enum heddle_la_kind kind;
+    bool is_symmetric; /* or hermitian */
+    bool is_hermitian;
     double bump;
     uint64_t key;
     size_t j0; /* first column of the block column */
 };
 
-/* In (-0.5, 0.5), with as many bits as the type has. */
-static double uniform(enum heddle_la_type t, uint64_t key, uint64_t counter)
+/* In (-0.5, 0.5), with as many bits as the type has, of which the last is 1. */
+static double uniform(enum heddle_la_type t, uint64_t h)
 {
-    const uint64_t h =
-        heddle_mix64(key + (counter + 1) * UINT64_C(0x9e3779b97f4a7c15));
+    /* In [1, 2) first. */
+    const uint64_t few = h >> 41 << 29, all = h >> 12;
+    const uint64_t bits = (la_real_bytes(t) == 4 ? few : all) | UINT64_C(0x3ff)
+                                                                    << 52;
+    double v;
 
-    return la_real_bytes(t) == 4 ? ((double)(h >> 41) + 0.5) * 0x1p-23 - 0.5
-                                 : ((double)(h >> 12) + 0.5) * 0x1p-52 - 0.5;
+    memcpy(&v, &bits, sizeof(v));
+    return v - 1.5 + (la_real_bytes(t) == 4 ? 0x1p-24 : 0x1p-53);
+}
+
+/* Those of n counters, `step` apart: two multiplications each, and no branch. */
+static void uniforms(enum heddle_la_type t, uint64_t key, uint64_t counter,
+                     uint64_t step, size_t n, double *out)
+{
+    const uint64_t first = key + (counter + 1) * UINT64_C(0x9e3779b97f4a7c15);
+    const uint64_t by = step * UINT64_C(0x9e3779b97f4a7c15);
+
+    for (size_t i = 0; i < n; i++)
+        out[i] = uniform(t, heddle_mix64(first + i * by));
 }
 
 static void put(enum heddle_la_type t, void *at, double re, double im)
@@ -54,20 +70,58 @@ static void put(enum heddle_la_type t, void *at, double re, double im)
     }
 }
 
-static void put_element(const struct random_arg *g, void *at, uint64_t i,
-                        uint64_t j)
+/* n elements that follow each other. */
+static void put_some(enum heddle_la_type t, void *at, const double *re,
+                     const double *im, size_t n)
+{
+    switch (t) {
+    case LA_S:
+        for (size_t i = 0; i < n; i++)
+            ((float *)at)[i] = (float)re[i];
+        break;
+    case LA_D: memcpy(at, re, n * sizeof(*re)); break;
+    default:
+        for (size_t i = 0; i < n; i++)
+            put(t, (char *)at + i * la_bytes(t), re[i], im[i]);
+        break;
+    }
+}
+
+static uint64_t counter_of(uint64_t row, uint64_t col)
+{
+    return (col << 32 | row) << 1;
+}
+
+/* Rows r of column j, which begins at `col`; above the diagonal of a symmetric
+ * matrix they are those of row j. */
+static void put_rows(const struct random_arg *g, void *col, struct la_range r,
+                     uint64_t j, bool is_above)
 {
     const enum heddle_la_type t = g->h.t;
-    const bool is_above = g->kind != HEDDLE_LA_GENERAL && i < j;
-    const uint64_t row = is_above ? j : i, col = is_above ? i : j;
-    const uint64_t counter = (col << 32 | row) << 1;
-    double re = uniform(t, g->key, counter), im = 0;
+    const uint64_t step = is_above ? UINT64_C(1) << 33 : 2;
+    double re[CHUNK], im[CHUNK];
 
-    if (la_is_complex(t) && !(g->kind == HEDDLE_LA_HERMITIAN && i == j))
-        im = uniform(t, g->key, counter + 1);
-    if (g->kind == HEDDLE_LA_HERMITIAN && is_above)
-        im = -im;
-    put(t, at, i == j ? re + g->bump : re, im);
+    for (size_t i = r.first; i < r.end; i += CHUNK) {
+        const size_t n = la_min(r.end - i, CHUNK);
+        const uint64_t at = is_above ? counter_of(j, i) : counter_of(i, j);
+
+        uniforms(t, g->key, at, step, n, re);
+        if (la_is_complex(t))
+            uniforms(t, g->key, at + 1, step, n, im);
+        for (size_t k = 0;
+             k < n && la_is_complex(t) && is_above && g->is_hermitian; k++)
+            im[k] = -im[k];
+        put_some(t, (char *)col + i * la_bytes(t), re, im, n);
+    }
+}
+
+static void put_diagonal(const struct random_arg *g, void *at, uint64_t j)
+{
+    double re, im;
+
+    uniforms(g->h.t, g->key, counter_of(j, j), 0, 1, &re);
+    uniforms(g->h.t, g->key, counter_of(j, j) + 1, 0, 1, &im);
+    put(g->h.t, at, re + g->bump, g->is_hermitian ? 0 : im);
 }
 
 static heddle_status run_random(struct heddle_exec *x)
@@ -77,9 +131,15 @@ static heddle_status run_random(struct heddle_exec *x)
 
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
-    for (size_t j = 0; j < a.n; j++)
-        for (size_t i = 0; i < a.m; i++)
-            put_element(g, la_at(g->h.t, a, i, j), i, g->j0 + j);
+    for (size_t j = 0; j < a.n; j++) {
+        const size_t at = g->j0 + j, diagonal = la_min(at, a.m);
+        void *col = la_at(g->h.t, a, 0, j);
+
+        put_rows(g, col, (struct la_range){0, diagonal}, at, g->is_symmetric);
+        put_rows(g, col, (struct la_range){diagonal, a.m}, at, false);
+        if (at < a.m)
+            put_diagonal(g, la_at(g->h.t, a, at, j), at);
+    }
     return HEDDLE_OK;
 }
 
@@ -103,7 +163,9 @@ static const heddle_kernel kernel_random = {
 heddle_status heddle_la_random(heddle_la *la, enum heddle_la_kind kind,
                                double bump, uint64_t seed, heddle_matrix *a)
 {
-    struct random_arg g = {.kind = kind, .bump = bump};
+    struct random_arg g = {.is_symmetric = kind != HEDDLE_LA_GENERAL,
+                           .is_hermitian = kind == HEDDLE_LA_HERMITIAN,
+                           .bump = bump};
 
     LA_CHECK(la, 1, la != NULL && (unsigned)kind <= HEDDLE_LA_HERMITIAN);
     LA_CHECK(la, 4, a != NULL && (kind == HEDDLE_LA_GENERAL || a->m == a->n));

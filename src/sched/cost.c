@@ -7,6 +7,10 @@
  *         times in this run. Until then the class is given one task of the sort
  *         at a time: a single bad measurement cannot draw the work of a whole run.
  *         What can run on one type only needs no measurement.
+ * Delay   a long task is not measured on a core while that would make others wait:
+ *         only where accelerators have so much to do that it ends before them, as
+ *         far as a guess tells. An accelerator comes first; of its speed there is
+ *         no guess that is worth anything.
  * Asking  when a sort is new, and after its 1st, 2nd, 4th, 8th, ... end; then every
  *         64 ends. The view is asked by whoever pushes or submits next, without
  *         the lock.
@@ -18,6 +22,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
+
+enum { LOOK_AT_SORTS = 64 };
 
 static size_t cost_bytes(const struct heddle_win *w)
 {
@@ -37,7 +43,8 @@ void heddle_cost_fini(struct heddle_win *w)
     }
 }
 
-#define HOPELESS_NS       2e7  /* what is shorter is measured in any case */
+#define LONG_NS           2e7  /* what is shorter is measured in any case */
+#define NEAR              8    /* times the best: so much longer may be wrong */
 #define HOPELESS_MEASURED 0.02 /* of the fastest class, all workers together */
 #define HOPELESS_GUESSED  0.005
 
@@ -271,6 +278,25 @@ static void cost_count(struct heddle_win *w, struct heddle_win_sort *s,
         }
 }
 
+static double cost_workers(const struct heddle_win *w, unsigned type)
+{
+    double n = 0;
+
+    for (unsigned c = 0; c < w->copy.ncls; c++)
+        if (w->copy.cls[c].type == type && (w->lost >> c & 1) == 0)
+            n += w->copy.cls[c].nworkers;
+    return n > 0 ? n : 1;
+}
+
+static void cost_put(struct heddle_win *w, struct heddle_win_sort *s,
+                     unsigned cls, double ns)
+{
+    for (unsigned c = 0; c < w->copy.ncls; c++)
+        if (w->copy.cls[c].type == w->copy.cls[cls].type &&
+            s->c[c].ns != INFINITY && !(s->c[c].sure >= 0.5f))
+            s->c[c].ns = ns;
+}
+
 /* Where a long task would run so much slower than elsewhere that the workers there
  * could not help, to measure it again is to wait for it again. */
 static bool cost_is_hopeless(const struct heddle_win *w,
@@ -284,7 +310,52 @@ static bool cost_is_hopeless(const struct heddle_win *w,
         if (cost_is_trusted(&s->c[c]) && s->c[c].ns > 0 &&
             k[c].nworkers / s->c[c].ns > rate)
             rate = k[c].nworkers / s->c[c].ns;
-    return ns > HOPELESS_NS && k[cls].nworkers / ns < share * rate;
+    return ns > LONG_NS && k[cls].nworkers / ns < share * rate;
+}
+
+/* Work that waits for the accelerators, in ns of one type of them: the most. Of some
+ * sorts, which is less than there is. */
+static double cost_left(const struct heddle_win *w)
+{
+    double sum[HEDDLE_WIN_PRICES] = {0}, most = 0;
+    unsigned n = 0;
+
+    for (const struct heddle_win_sort *s = w->sorts;
+         s != NULL && n++ < LOOK_AT_SORTS; s = s->next) {
+        const struct heddle_sched_class *k = &w->copy.cls[s->best_cls];
+
+        if (s->nlive == 0 || isnan(s->best) || k->kind == HEDDLE_SCHED_CORES ||
+            k->type >= HEDDLE_WIN_PRICES)
+            continue;
+        sum[k->type] += s->nlive * s->best / cost_workers(w, k->type);
+        most = sum[k->type] > most ? sum[k->type] : most;
+    }
+    return most;
+}
+
+/* Would others wait if a core measured it? */
+static bool cost_delays(const struct heddle_win *w,
+                        const struct heddle_win_sort *s,
+                        const struct heddle_win_rec *r, unsigned cls)
+{
+    const struct heddle_sched_class *k = w->copy.cls;
+    const double ns = s->c[cls].ns;
+    const double own = r->rank - r->tail;
+    double tail = r->tail;
+    bool has_other = false;
+
+    if (k[cls].kind != HEDDLE_SCHED_CORES || !(ns > LONG_NS) ||
+        ns < NEAR * s->best)
+        return false; /* NAN as well */
+    for (unsigned c = 0; c < w->copy.ncls; c++)
+        has_other |= k[c].kind != HEDDLE_SCHED_CORES &&
+                     heddle_win_sort_ns(w, s, c) != INFINITY;
+    if (!has_other)
+        return false;
+    /* Ranks may be of guesses, or of means: of the best times, then. */
+    if (s->best < own)
+        tail *= s->best / own;
+    return ns + tail > cost_left(w);
 }
 
 /* As if it had been measured often enough. */
@@ -323,6 +394,8 @@ void heddle_cost_ended(struct heddle_win *w, struct heddle_win_rec *r,
         return;
     }
     n = s->c[cls].nrun;
+    if (n == 1 && ns > 0) /* better than a guess, until the view is asked */
+        cost_put(w, s, cls, ns);
     if (n == HEDDLE_WIN_MEASURES)
         cost_digest(w, s); /* trusted from now on */
     else if (n < HEDDLE_WIN_MEASURES &&
@@ -330,6 +403,20 @@ void heddle_cost_ended(struct heddle_win *w, struct heddle_win_rec *r,
         cost_give_up(w, s, cls, ns);
     if ((n & (n - 1)) == 0 || n % 64 == 0 || n == HEDDLE_WIN_MEASURES)
         heddle_store_rlx(&s->due, 1); /* a hint */
+}
+
+/* How many may be measured there at a time: with a guess, cores may take all that
+ * are wanted. */
+static uint32_t cost_at_once(const struct heddle_win *w,
+                             const struct heddle_win_sort *s, unsigned cls)
+{
+    const struct heddle_win_cost *x = &s->c[cls];
+
+    if (x->nrun >= HEDDLE_WIN_MEASURES)
+        return 0;
+    return isnan(x->ns) || w->copy.cls[cls].kind != HEDDLE_SCHED_CORES
+               ? 1
+               : HEDDLE_WIN_MEASURES - x->nrun;
 }
 
 int heddle_win_explore(struct heddle_win *w, const struct heddle_win_ask *q,
@@ -350,14 +437,16 @@ int heddle_win_explore(struct heddle_win *w, const struct heddle_win_ask *q,
         const struct heddle_win_cost *x = &s->c[c];
 
         if (heddle_win_sort_ns(w, s, c) == INFINITY || cost_is_trusted(x) ||
-            x->nout > 0 || x->nrun >= HEDDLE_WIN_MEASURES ||
-            s->nseen < 4 * x->nrun)
+            x->nout >= cost_at_once(w, s, c) ||
+            s->nseen < 4 * (x->nrun + x->nout))
             continue;
-        if (!isnan(x->ns) &&
+        if (w->copy.cls[c].kind == HEDDLE_SCHED_CORES && !isnan(x->ns) &&
             cost_is_hopeless(w, s, c, x->ns, HOPELESS_GUESSED)) {
             cost_give_up(w, s, c, x->ns);
             continue;
         }
+        if (cost_delays(w, s, r, c))
+            continue;
         w->turn++;
         cost_count(w, s, c, 1, 0);
         r->is_sent = true;
@@ -368,12 +457,13 @@ int heddle_win_explore(struct heddle_win *w, const struct heddle_win_ask *q,
 }
 
 bool heddle_win_may_try(const struct heddle_win *w,
-                        const struct heddle_win_sort *s, unsigned cls)
+                        const struct heddle_win_rec *r, unsigned cls)
 {
+    const struct heddle_win_sort *s = r->sort;
     const struct heddle_win_cost *x = &s->c[cls];
 
     if (heddle_win_sort_ns(w, s, cls) == INFINITY)
         return false;
-    return s->is_known || cost_is_trusted(x) ||
-           x->nout <= w->copy.cls[cls].nworkers / 4;
+    return s->is_known || (x->nout <= w->copy.cls[cls].nworkers / 4 &&
+                           !cost_delays(w, s, r, cls));
 }

@@ -166,10 +166,12 @@ TEST(a_class_is_lost)
  * too short or too long: the run must not be much longer than with known costs. */
 TEST(costs_are_learned)
 {
-    static const double wrong[] = {0, 0.1, 10};
+    static const double wrong[] = {0, 0.1, 10, 0};
+    /* of tiles of 960 x 960, by a core that does 4 operations in a ns */
+    static const double guess[] = {74e6, 221e6, 221e6, 442e6};
 
     FOR_EACH_POLICY(o)
-    for (int k = 0; k < 3; k++)
+    for (int k = 0; k < 4; k++)
         for (int m = 0; m < NMACHINES; m++) {
             struct off_options opt = {.has_transfers = true};
             struct off_machine mach;
@@ -182,9 +184,12 @@ TEST(costs_are_learned)
             known = off_run(&x, &g, &mach, *o, &opt);
             opt.learns = 5;
             opt.wrong = wrong[k];
+            for (unsigned i = 0; i < 4 && k == 3; i++)
+                opt.guess[i][0] = guess[i];
             learned = off_run(&x, &g, &mach, *o, &opt);
-            printf("     %-10s %s, first x %-4g %.3f\n", (*o)->name,
-                   machines[m], wrong[k] > 0 ? wrong[k] : 1, learned / known);
+            printf("     %-10s %s, first x %-4g%s %.3f\n", (*o)->name,
+                   machines[m], wrong[k] > 0 ? wrong[k] : 1,
+                   k == 3 ? ", guessed" : "", learned / known);
             CHECK(learned < 1.6 * known);
             off_graph_fini(&g);
         }
@@ -214,6 +219,117 @@ TEST(hopeless_costs_are_measured_once)
             n += x.n[k][0];
         printf("     %-10s %u of %u tasks on cores\n", (*o)->name, n, g.ntasks);
         CHECK(n <= 8);
+        off_graph_fini(&g);
+    }
+}
+
+/* 16 cores and an accelerator that is a thousand times as fast as one of them; it
+ * takes some ms for what a core takes half a second for. */
+static void make_lopsided(struct off_machine *m, struct off_options *o)
+{
+    static const double ms[] = {1, 0.2, 0.29, 0.43};
+
+    off_machine(m, "mirage");
+    m->ncpu = 16;
+    m->ngpu = 1;
+    m->bw[0][1] = m->bw[1][0] = 50; /* bytes per ns */
+    for (unsigned k = 0; k < 4; k++) {
+        m->ns[k][1] = ms[k] * 1e6;
+        m->ns[k][0] = 1000 * m->ns[k][1];
+        o->guess[k][0] = 10 * m->ns[k][0]; /* a slow core */
+    }
+    o->has_transfers = true;
+    o->home = 1;
+}
+
+static bool asks_for_costs(const struct heddle_sched_ops *ops)
+{
+    return strcmp(ops->name, "prio") != 0 && strcmp(ops->name, "eager") != 0;
+}
+
+/* Nothing is measured at first, but what a core would take can be guessed: nobody
+ * waits for cores that find out. */
+TEST(nobody_waits_for_a_guess)
+{
+    FOR_EACH_POLICY(o)
+    for (int which = 0; which < 3 && asks_for_costs(*o); which++) {
+        struct off_options opt = {.learns = 0};
+        struct off_machine mach;
+        struct off_graph g;
+        struct off_run x;
+        double known, first, later = 0;
+
+        make_lopsided(&mach, &opt);
+        if (which == 0)
+            off_product(&g, 16, 3);
+        else if (which == 1)
+            off_cholesky(&g, 8);
+        else
+            off_qr(&g, 6);
+        g.tile_bytes = 8192 * 512 * 8.0;
+        known = off_run(&x, &g, &mach, *o, &opt);
+        opt.learns = 5;
+        off_open(&x, &g, &mach, *o, &opt);
+        first = off_play(&x);
+        for (int round = 0; round < 4; round++)
+            later = fmax(later, off_play(&x));
+        printf("     %-10s %.1f ms known, first %.1f, then %.1f\n", (*o)->name,
+               known / 1e6, first / 1e6, later / 1e6);
+        CHECK(later < 1.1 * known);
+        /* dual goes by ranks, and those are of guesses the first time. */
+        CHECK(first < 1.1 * known || strcmp((*o)->name, "dual") == 0);
+        off_close(&x);
+        off_graph_fini(&g);
+    }
+}
+
+/* The first tasks on an accelerator load its code. They take a second, and tell
+ * nothing about the others. */
+TEST(code_that_is_loaded_tells_nothing)
+{
+    FOR_EACH_POLICY(o)
+    if (asks_for_costs(*o)) {
+        struct off_options opt = {.learns = 0};
+        struct off_machine mach;
+        struct off_graph g;
+        struct off_run x;
+        double known;
+
+        make_lopsided(&mach, &opt);
+        off_product(&g, 16, 3);
+        known = off_run(&x, &g, &mach, *o, &opt);
+        opt.learns = 5;
+        opt.slow = 4;
+        opt.slow_ns = 1e9;
+        off_open(&x, &g, &mach, *o, &opt);
+        CHECK(off_play(&x) < 1.1 * known + 4e9);
+        for (int round = 0; round < 4; round++)
+            CHECK(off_play(&x) < 1.1 * known);
+        off_close(&x);
+        off_graph_fini(&g);
+    }
+}
+
+/* Where cores are worth something, they are measured all the same, guess or not: in
+ * a run that is long enough. */
+TEST(cores_are_measured_where_there_is_time)
+{
+    FOR_EACH_POLICY(o)
+    if (asks_for_costs(*o)) {
+        struct off_options opt = {.learns = 0};
+        struct off_machine mach;
+        struct off_graph g;
+        struct off_run x;
+
+        make_lopsided(&mach, &opt);
+        opt.learns = 5;
+        for (unsigned k = 0; k < 4; k++) {
+            mach.ns[k][0] = 50 * mach.ns[k][1];
+            opt.guess[k][0] = 10 * mach.ns[k][0];
+        }
+        off_product(&g, 400, 3);
+        off_run(&x, &g, &mach, *o, &opt);
+        CHECK(x.n[GEMM][0] >= 3);
         off_graph_fini(&g);
     }
 }
@@ -521,6 +637,7 @@ TEST(cost_of_a_large_window)
 
 TEST_MAIN(table, every_policy_runs_every_graph, kernels_of_one_type,
           a_class_is_lost, costs_are_learned, hopeless_costs_are_measured_once,
-          other_graphs, the_same_again, replay_follows_a_placement,
-          replay_never_waits_for_good, replay_refuses_bad_files,
-          cost_of_a_large_window)
+          nobody_waits_for_a_guess, code_that_is_loaded_tells_nothing,
+          cores_are_measured_where_there_is_time, other_graphs, the_same_again,
+          replay_follows_a_placement, replay_never_waits_for_good,
+          replay_refuses_bad_files, cost_of_a_large_window)

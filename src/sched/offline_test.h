@@ -25,7 +25,7 @@
 #include "sched/sched.h"
 #include "tests/test.h"
 
-enum { OFF_KERNELS = 8, OFF_CLASSES = 9, OFF_WORKERS = 16, OFF_ACCESS = 8 };
+enum { OFF_KERNELS = 8, OFF_CLASSES = 9, OFF_WORKERS = 20, OFF_ACCESS = 8 };
 
 /* --- graphs ----------------------------------------------------------------*/
 
@@ -45,7 +45,7 @@ struct off_task {
     unsigned npops;
     unsigned worker;
     double data_at, begin, end;
-    bool is_ready, has_ended, has_returned;
+    bool is_ready, has_ended, has_returned, is_slow;
 };
 
 struct off_graph {
@@ -223,6 +223,20 @@ static inline void off_qr(struct off_graph *g, unsigned n)
     }
 }
 
+/* A product on n block columns: each column of C takes `chunks` tasks, one after the
+ * other, and all of A. The last task of a column is shorter: another sort. */
+static inline void off_product(struct off_graph *g, unsigned n, unsigned chunks)
+{
+    off_graph_init(g, 2 * n + chunks);
+    for (unsigned j = 0; j < n; j++)
+        for (unsigned k = 0; k < chunks; k++) {
+            off_task(g, k + 1 < chunks ? GEMM : SYRK);
+            off_access(g, 2 * n + k, false);
+            off_access(g, n + j, false);
+            off_access(g, j, true);
+        }
+}
+
 /* Tasks of random kernels that read up to 3 random tiles and write one. */
 static inline void off_random(struct off_graph *g, unsigned ntasks,
                               unsigned ntiles, uint64_t seed)
@@ -332,9 +346,13 @@ struct off_options {
     bool has_transfers;
     unsigned window; /* tasks submitted and not ended, at most; 0: all */
     double noise;    /* real = cost * exp(noise * normal) */
-    unsigned learns; /* costs are NAN until so many have ended; 0: known */
-    double wrong;    /* the first measurement of each is this factor off */
-    int lose;        /* a class that is lost half way; 0: none */
+    unsigned learns; /* costs are not sure until so many have ended; 0: known */
+    double guess[OFF_KERNELS][2]; /* before the first has; 0: NAN */
+    unsigned slow;  /* so many first tasks on an accelerator take ... */
+    double slow_ns; /* ... this: it loads its code */
+    unsigned home;  /* the memory where data are at the start */
+    double wrong;   /* the first measurement of each is this factor off */
+    int lose;       /* a class that is lost half way; 0: none */
     uint64_t seed;
     const char *plan;
     unsigned depth; /* tasks an accelerator has popped; 0: 2 */
@@ -378,7 +396,7 @@ struct off_run {
     unsigned nheap, capheap;
     uint64_t seq;
     double now, makespan, moved;
-    unsigned nsubmitted, nended, turn, nhidden;
+    unsigned nsubmitted, nended, turn, nhidden, nslow;
     struct heddle_sched_task hidden; /* a predecessor nobody was told of */
     struct heddle_rng rng;
     unsigned nrun[OFF_KERNELS][2];
@@ -403,8 +421,13 @@ static inline double off_cost(void *view, const struct heddle_sched_task *t,
     if (x->o.learns != 0) {
         const unsigned n = x->n[k->kernel][type];
 
-        ns = n == 0 ? NAN : x->sum[k->kernel][type] / n;
-        sure = n == 0 ? 0 : n < x->o.learns ? 0.3 : 0.9;
+        ns = x->sum[k->kernel][type] / n;
+        sure = n < x->o.learns ? 0.3 : 0.9;
+        if (n == 0) {
+            ns = x->o.guess[k->kernel][type];
+            ns = ns > 0 ? ns : NAN;
+            sure = isnan(ns) ? 0 : 0.1;
+        }
     }
     if (confidence_out != NULL)
         *confidence_out = sure;
@@ -614,6 +637,11 @@ static inline void off_start(struct off_run *x, unsigned worker)
     ns = x->m->ns[k->kernel][x->cls[x->class_of[worker]].type];
     if (x->o.noise > 0)
         ns *= exp(x->o.noise * off_normal(&x->rng));
+    k->is_slow = x->class_of[worker] != 0 && x->nslow < x->o.slow;
+    if (k->is_slow) {
+        x->nslow++;
+        ns = x->o.slow_ns;
+    }
     k->begin = k->data_at > x->now ? k->data_at : x->now;
     k->end = k->begin + ns;
     w->runs = true;
@@ -704,9 +732,13 @@ static inline void off_end(struct off_run *x, struct off_task *k)
     x->joules += x->o.watts[k->kernel][type] * 1e-9 * ns;
     x->nended++;
     x->makespan = x->now;
-    if (x->n[k->kernel][type]++ == 0 && x->o.wrong > 0)
-        ns *= x->o.wrong;
-    x->sum[k->kernel][type] += ns;
+    if (k->is_slow) {
+        ns = NAN;
+    } else {
+        if (x->n[k->kernel][type]++ == 0 && x->o.wrong > 0)
+            ns *= x->o.wrong;
+        x->sum[k->kernel][type] += ns;
+    }
     for (unsigned i = 0; i < k->naccess; i++)
         if (k->access[i].writes)
             for (unsigned a = 0; a < x->env.ncls; a++)
@@ -794,14 +826,59 @@ static inline void off_setup(struct off_run *x, struct off_graph *g,
     x->valid = malloc((g->ntiles + 1) * OFF_CLASSES * sizeof(double));
     CHECK(x->valid != NULL);
     for (size_t i = 0; i < (size_t)g->ntiles * OFF_CLASSES; i++)
-        x->valid[i] = i % OFF_CLASSES == 0 ? 0 : -1;
-    for (unsigned i = 0; i < g->ntasks; i++) {
-        struct off_task *k = &g->task[i];
+        x->valid[i] = i % OFF_CLASSES == o->home ? 0 : -1;
+}
+
+/* Runs the graph; a policy that was given one before has learned from it. The time
+ * it takes. */
+static inline double off_play(struct off_run *x)
+{
+    const double start = x->now;
+
+    x->nsubmitted = x->nended = 0;
+    for (unsigned i = 0; i < x->g->ntasks; i++) {
+        struct off_task *k = &x->g->task[i];
 
         memset(&k->t, 0, sizeof(k->t));
         k->nwait = k->npops = 0;
         k->is_ready = k->has_ended = k->has_returned = false;
     }
+    off_submit(x);
+    off_pop_all(x);
+    while (x->nheap > 0) {
+        const struct off_event e = off_next(x);
+
+        x->now = e.at;
+        off_end(x, &x->g->task[e.task]);
+        off_submit(x);
+        if (x->o.lose > 0 && x->nended == x->g->ntasks / 2)
+            off_lose(x, (unsigned)x->o.lose);
+        off_pop_all(x);
+    }
+    CHECK_EQ(x->nended, x->g->ntasks); /* nothing was left behind */
+    return x->makespan - start;
+}
+
+static inline void off_open(struct off_run *x, struct off_graph *g,
+                            const struct off_machine *m,
+                            const struct heddle_sched_ops *ops,
+                            const struct off_options *o)
+{
+    off_setup(x, g, m, ops, o);
+    x->self = calloc(1, ops->instance_size + 64);
+    CHECK(x->self != NULL);
+    CHECK_OK(ops->init(x->self, &x->env));
+}
+
+static inline void off_close(struct off_run *x)
+{
+    x->ops->fini(x->self);
+    free(x->self);
+    free(x->valid);
+    free(x->heap);
+    x->self = NULL;
+    x->valid = NULL;
+    x->heap = NULL;
 }
 
 /* The whole run; everything in `x` may be looked at until the next one. */
@@ -810,30 +887,9 @@ static inline double off_run(struct off_run *x, struct off_graph *g,
                              const struct heddle_sched_ops *ops,
                              const struct off_options *o)
 {
-    off_setup(x, g, m, ops, o);
-    x->self = calloc(1, ops->instance_size + 64);
-    CHECK(x->self != NULL);
-    CHECK_OK(ops->init(x->self, &x->env));
-    off_submit(x);
-    off_pop_all(x);
-    while (x->nheap > 0) {
-        const struct off_event e = off_next(x);
-
-        x->now = e.at;
-        off_end(x, &g->task[e.task]);
-        off_submit(x);
-        if (x->o.lose > 0 && x->nended == g->ntasks / 2)
-            off_lose(x, (unsigned)x->o.lose);
-        off_pop_all(x);
-    }
-    CHECK_EQ(x->nended, g->ntasks); /* nothing was left behind */
-    ops->fini(x->self);
-    free(x->self);
-    free(x->valid);
-    free(x->heap);
-    x->self = NULL;
-    x->valid = NULL;
-    x->heap = NULL;
+    off_open(x, g, m, ops, o);
+    off_play(x);
+    off_close(x);
     return x->makespan;
 }
 

@@ -337,6 +337,23 @@ void heddle_place_again(struct heddle_place *p, double now)
 
 /* --- pop -------------------------------------------------------------------*/
 
+/* What nobody knew when it was pushed and what is known now gets its place. */
+static void place_known(struct heddle_place *p, double now)
+{
+    struct heddle_win_ask q;
+
+    for (struct heddle_sched_task **at = &p->anyone; *at != NULL;) {
+        struct heddle_win_rec *r = heddle_win_rec(&p->win, *at);
+
+        if (r == NULL || isnan(r->sort->best)) {
+            at = &(*at)->link[0];
+            continue;
+        }
+        place_ask_again(p, r, now, &q);
+        place_one(p, place_cut(p, at), &q);
+    }
+}
+
 /* What nobody knows: the first that the class may try. */
 static struct heddle_sched_task *place_try(struct heddle_place *p, unsigned cls)
 {
@@ -344,7 +361,7 @@ static struct heddle_sched_task *place_try(struct heddle_place *p, unsigned cls)
          at = &(*at)->link[0]) {
         const struct heddle_win_rec *r = heddle_win_rec(&p->win, *at);
 
-        if (r != NULL && heddle_win_may_try(&p->win, r->sort, cls))
+        if (r != NULL && heddle_win_may_try(&p->win, r, cls))
             return place_cut(p, at);
     }
     return NULL;
@@ -431,6 +448,7 @@ static struct heddle_sched_task *place_pop(struct heddle_place *p,
     struct heddle_win_rec *r;
 
     place_rank(p);
+    place_known(p, now);
     if (!place_is_early(p, worker, cls, now))
         t = place_take(p, cls);
     if (t == NULL)

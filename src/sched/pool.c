@@ -410,7 +410,7 @@ static struct heddle_sched_task *pool_try(struct heddle_sched_pool *p,
         if (bin < 0 || (b->mask >> cls & 1) == 0)
             continue;
         r = heddle_win_rec(&p->win, b->bin[bin].root);
-        if (isnan(r->sort->best) && heddle_win_may_try(&p->win, r->sort, cls))
+        if (isnan(r->sort->best) && heddle_win_may_try(&p->win, r, cls))
             return heddle_sched_pool_take(p, b, bin);
     }
     return NULL;

@@ -175,8 +175,8 @@ struct heddle_sched_ops {
 
     /* Optional, called only when there are classes. A task that pop() gave to
      * `worker` has ended after running for `ns`, or could not be run (ns < 0) and
-     * will be pushed again; NAN: it will be submitted() again first, as its sort
-     * has changed. `aux` is as the policy left it. */
+     * will be pushed again. NAN: what it took tells nothing; it is over, or will be
+     * submitted() again, as its sort has changed. `aux` is as the policy left it. */
     void (*ended)(void *self, const struct heddle_sched_task *t,
                   unsigned worker, double ns);
 

@@ -272,9 +272,9 @@ double heddle_win_price(const struct heddle_win *w,
 int heddle_win_explore(struct heddle_win *w, const struct heddle_win_ask *q,
                        struct heddle_win_rec *r);
 /* With the lock: may the class take a task that is for anyone? Not too many at
- * once before they are measured. */
+ * once before they are measured, and not where others would wait for it. */
 bool heddle_win_may_try(const struct heddle_win *w,
-                        const struct heddle_win_sort *s, unsigned cls);
+                        const struct heddle_win_rec *r, unsigned cls);
 
 /* Order of tasks with records: the user's priority, rank, submission. */
 bool heddle_win_before(const void *win, const struct heddle_sched_task *a,

@@ -2,12 +2,15 @@
 /*
  * bench_la: routines of dense linear algebra against those of other libraries.
  *
- * Rounds     the peer, then ours, on the same memory with the same numbers; one
- *            round before the others warms both up. No sequence of ours exists
- *            while the peer runs: it would take the peer's threads away.
- * Clock      ours: from the first matrix that is made to the last task, with the
- *            results in the host's memory; --resident: the matrices are in that of
- *            the GPU before and after.
+ * Rounds     the peer, then ours, on the same memory with the same numbers, which
+ *            are made once; one round before the others warms both up. No sequence
+ *            of ours exists while the peer runs: it would take the peer's threads
+ *            away.
+ * Clock      ours: from the first call to the last task, with the results in the
+ *            host's memory; --resident: the matrices are in that of the GPU before
+ *            and after.
+ * Itself     with the peer `self` a second context runs the same routine without
+ *            the limit of --device-memory.
  */
 #include "bench_la.h"
 #include "run_bound.h"
@@ -26,16 +29,22 @@
 
 enum { MAX_N = 1000000, MAX_NB = 65536, CELL = 32 };
 
-enum peer_kind { PEER_LAPACK, PEER_OPENBLAS, PEER_CUSOLVER, PEER_NONE };
+enum peer_kind {
+    PEER_LAPACK,
+    PEER_OPENBLAS,
+    PEER_CUSOLVER,
+    PEER_SELF,
+    PEER_NONE
+};
 
 static const char *const peer_names[] = {"lapack", "openblas", "cusolver",
-                                         "none"};
+                                         "self", "none"};
 
 struct la_bench {
     struct cli *c;
     const struct la_row *row;
     struct bench_opts o;
-    const char *type, *nb_text, *peer_name, *low_name;
+    const char *type, *nb_text, *peer_name, *limit_text, *low_name;
     uint64_t n, m, nrhs, nb, rounds;
     bool check, is_resident, no_bound;
 
@@ -43,16 +52,12 @@ struct la_bench {
     struct la_problem p;
     struct la_peer blas;
     struct la_gpu gpu;
-    struct bench_memory memory;
-    heddle_ctx *ctx;
-    unsigned nworkers;
-    char sched[32];
-    unsigned gpu_memory; /* index of the first GPU's; 0: there is none */
+    struct la_side ours, self; /* the second without a limit of memory */
+    double prepare_ns;         /* until the operands have their values */
 
-    double ours[LA_MAX_ROUNDS], theirs[LA_MAX_ROUNDS], ratio[LA_MAX_ROUNDS];
+    double mine[LA_MAX_ROUNDS], theirs[LA_MAX_ROUNDS], ratio[LA_MAX_ROUNDS];
     struct bench_stat t, t_peer, t_ratio;
-    size_t nb_used;
-    int info, peer_info, iterations;
+    int peer_info, iterations;
     double peak;     /* operations per ns */
     double bound_ns; /* no schedule of these tasks is shorter; 0: none */
     uint32_t bound_tasks;
@@ -120,22 +125,26 @@ static int problem_make(struct la_bench *b)
     return p->ipiv == NULL || p->tau.p == NULL ? no_memory(b) : 0;
 }
 
-static void problem_restore(struct la_problem *p)
+/* Nobody writes above the diagonal of a hermitian matrix. */
+void la_problem_restore(struct la_problem *p)
 {
     for (unsigned i = 0; i < LA_OPERANDS; i++)
         if (p->row->x[i].is_out)
-            la_array_copy(&p->out[i], &p->in[i], p->nthreads);
+            la_array_copy(&p->out[i], &p->in[i],
+                          p->is_restored && p->row->x[i].fill == LA_POSITIVE,
+                          p->nthreads);
+    p->is_restored = true;
 }
 
 static void problem_free(struct la_problem *p)
 {
     for (unsigned i = 0; i < LA_OPERANDS && p->row != NULL; i++) {
         if (p->row->x[i].is_out)
-            free(p->out[i].p);
-        free(p->in[i].p);
+            la_array_free(&p->out[i]);
+        la_array_free(&p->in[i]);
     }
     free(p->ipiv);
-    free(p->tau.p);
+    la_array_free(&p->tau);
     free(p->work);
 }
 
@@ -145,190 +154,24 @@ static double flops(const struct la_bench *b)
            (la_is_complex(b->p.t) ? 4 : 1);
 }
 
-/* --- our side ----------------------------------------------------------------------- */
-
-/* Where --resident puts the matrices: the memory of the first GPU. */
-static unsigned find_gpu(heddle_ctx *ctx)
-{
-    struct heddle_class_info cls = {.size = sizeof(cls)};
-
-    for (unsigned i = 0; heddle_ctx_get_class(ctx, i, &cls) == HEDDLE_OK; i++)
-        if (strcmp(cls.kind, "cuda") == 0)
-            return cls.memory;
-    return 0;
-}
-
-static uint64_t bytes_in(heddle_ctx *ctx, unsigned memory)
-{
-    struct heddle_memory_info m = {.size = sizeof(m)};
-
-    return heddle_ctx_get_memory(ctx, memory, &m) == HEDDLE_OK ? m.bytes_in : 0;
-}
-
-/* Hints are not waited for: the bytes are there when their counter says so, or when
- * it has stood still for a second. */
-static void await_bytes(heddle_ctx *ctx, unsigned memory, uint64_t goal)
-{
-    uint64_t last = bytes_in(ctx, memory), moved = heddle_clock_ns();
-
-    while (last < goal && heddle_clock_ns() - moved < HEDDLE_NS_PER_S) {
-        uint64_t now;
-
-        heddle_thread_sleep_ns(1000000);
-        now = bytes_in(ctx, memory);
-        if (now != last)
-            moved = heddle_clock_ns();
-        last = now;
-    }
-}
-
-static heddle_status send_matrices(struct la_bench *b, heddle_ctx *ctx,
-                                   struct la_call *k)
-{
-    uint64_t goal = bytes_in(ctx, b->gpu_memory);
-    heddle_status st = HEDDLE_OK;
-
-    for (unsigned i = 0; i < LA_OPERANDS && st == HEDDLE_OK; i++) {
-        heddle_handle *h;
-
-        for (size_t j = 0; st == HEDDLE_OK && k->x[i] != NULL &&
-                           (h = heddle_matrix_column(k->x[i], j)) != NULL;
-             j++) {
-            goal += heddle_handle_get_bytes(h);
-            st = heddle_handle_advise(h, HEDDLE_PREFETCH, b->gpu_memory);
-            if (st == HEDDLE_OK)
-                st = heddle_handle_advise(h, HEDDLE_PIN, b->gpu_memory);
-        }
-    }
-    if (st == HEDDLE_OK)
-        st = heddle_wait(ctx);
-    if (st == HEDDLE_OK)
-        await_bytes(ctx, b->gpu_memory, goal);
-    return st;
-}
-
-static heddle_status make_matrices(struct la_bench *b, struct la_call *k)
-{
-    const struct la_problem *p = &b->p;
-    const enum heddle_dtype dtype = la_dtype(p->t);
-    heddle_status st = HEDDLE_OK;
-
-    for (unsigned i = 0; i < LA_OPERANDS && st == HEDDLE_OK; i++) {
-        const struct la_array *a = &p->out[i];
-        const size_t ld = a->m > 0 ? a->m : 1;
-
-        if (a->p == NULL)
-            continue;
-        st = heddle_matrix_create(k->la, dtype, a->m, a->n,
-                                  b->is_resident ? NULL : a->p, ld, &k->x[i]);
-        if (st == HEDDLE_OK && b->is_resident)
-            st = heddle_matrix_put(k->la, k->x[i], p->in[i].p, ld);
-    }
-    if (st == HEDDLE_OK && b->row->has_tau) {
-        const size_t nb = heddle_matrix_nb(k->x[0]), n = p->tau.m;
-
-        st = heddle_matrix_create_nb(k->la, dtype, nb < n ? nb : n, n, NULL, 0,
-                                     nb, &k->t);
-    }
-    return st;
-}
-
-/* LAPACK's tau from the diagonals of the block reflectors. */
-static heddle_status get_tau(struct la_call *k)
-{
-    struct la_problem *p = k->p;
-    const size_t m = heddle_matrix_rows(k->t), bytes = la_elem_bytes(p->t);
-    struct la_array t = la_array_make(p->t, m, p->tau.m);
-    heddle_status st = HEDDLE_ENOMEM;
-
-    if (t.p != NULL)
-        st = heddle_matrix_get(k->la, k->t, t.p, m > 0 ? m : 1);
-    for (size_t j = 0; j < p->tau.m && st == HEDDLE_OK; j++)
-        memcpy((char *)p->tau.p + j * bytes,
-               (char *)t.p + (j % heddle_matrix_nb(k->t) + j * m) * bytes,
-               bytes);
-    free(t.p);
-    return st;
-}
-
-static heddle_status get_results(struct la_bench *b, struct la_call *k)
-{
-    const struct la_problem *p = &b->p;
-    heddle_status st = HEDDLE_OK;
-
-    for (unsigned i = 0; i < LA_OPERANDS && st == HEDDLE_OK; i++)
-        if (b->is_resident && b->row->x[i].is_out)
-            st = heddle_matrix_get(k->la, k->x[i], p->out[i].p,
-                                   p->out[i].m > 0 ? p->out[i].m : 1);
-    if (st == HEDDLE_OK && b->row->has_tau)
-        st = get_tau(k);
-    return st;
-}
-
-/* What the clock sees. */
-static heddle_status timed(struct la_bench *b, heddle_ctx *ctx,
-                           struct la_call *k, double *ns_out)
-{
-    const uint64_t start = heddle_clock_ns();
-    heddle_status st = HEDDLE_OK, waited;
-    int info = 0;
-
-    if (!b->is_resident)
-        st = make_matrices(b, k);
-    if (st == HEDDLE_OK)
-        st = b->row->ours(k);
-    waited = heddle_la_wait(k->la, &info);
-    if (st == HEDDLE_OK)
-        st = waited;
-    if (st == HEDDLE_OK && !b->is_resident)
-        st = heddle_wait(ctx); /* brings home what a device has */
-    *ns_out = (double)(heddle_clock_ns() - start);
-    b->info = info != 0 ? info : k->info;
-    return st;
-}
-
-static int run_ours(struct la_bench *b, heddle_ctx *ctx, double *ns_out)
-{
-    const struct heddle_la_opts opts = {
-        .size = sizeof(opts), .nb = b->nb, .low = b->p.low};
-    struct la_call k = {.p = &b->p};
-    heddle_status st = heddle_la_create(ctx, &opts, &k.la);
-
-    if (st == HEDDLE_ENOENT)
-        return cli_fail(b->c, "%s", heddle_la_missing());
-    problem_restore(&b->p);
-    b->p.iterations = -1;
-    if (st == HEDDLE_OK && b->is_resident) {
-        st = make_matrices(b, &k);
-        if (st == HEDDLE_OK)
-            st = send_matrices(b, ctx, &k);
-    }
-    bench_settle();
-    if (st == HEDDLE_OK)
-        st = timed(b, ctx, &k, ns_out);
-    if (st == HEDDLE_OK)
-        st = get_results(b, &k);
-    b->nb_used = heddle_matrix_nb(k.x[0]);
-    b->iterations = b->p.iterations;
-    for (unsigned i = 0; i < LA_OPERANDS; i++)
-        heddle_matrix_destroy(k.x[i]);
-    heddle_matrix_destroy(k.t);
-    heddle_la_destroy(k.la);
-    return st == HEDDLE_OK ? 0 : bench_fail(b->c, ctx, st);
-}
-
 /* --- the other side ------------------------------------------------------------------ */
 
 static int run_peer(struct la_bench *b, double *ns_out)
 {
     uint64_t start;
+    int rc;
 
+    if (b->peer == PEER_SELF) {
+        rc = la_side_run(&b->self, false, ns_out);
+        b->peer_info = b->self.info;
+        return rc;
+    }
     if (b->peer == PEER_CUSOLVER)
         return la_gpu_run(&b->gpu, &b->p, b->is_resident, ns_out, &b->peer_info)
                    ? 0
                    : cli_fail(b->c, "%s", b->gpu.why);
-    problem_restore(&b->p);
-    la_peer_threads(&b->blas, b->nworkers);
+    la_problem_restore(&b->p);
+    la_peer_threads(&b->blas, b->ours.nworkers);
     bench_settle();
     start = heddle_clock_ns();
     b->peer_info = b->row->peer(&b->blas, &b->p);
@@ -353,12 +196,13 @@ static int run_rounds(struct la_bench *b)
         if (b->peer != PEER_NONE)
             rc = run_peer(b, &b->theirs[at]);
         if (rc == 0)
-            rc = run_ours(b, b->ctx, &b->ours[at]);
-        b->ratio[at] = b->ours[at] / b->theirs[at];
+            rc = la_side_run(&b->ours, b->check && r == n, &b->mine[at]);
+        b->ratio[at] = b->mine[at] / b->theirs[at];
     }
     if (rc != 0)
         return rc;
-    b->t = bench_stat(b->ours, n);
+    b->iterations = b->p.iterations;
+    b->t = bench_stat(b->mine, n);
     b->t_peer = bench_stat(b->theirs, n);
     b->t_ratio = bench_stat(b->ratio, n);
     return 0;
@@ -369,8 +213,7 @@ static int add_bound(struct la_bench *b)
 {
     const char *folder = getenv("TMPDIR");
     struct bench_opts o = b->o;
-    struct bench_memory memory;
-    heddle_ctx *ctx = NULL;
+    struct la_side side;
     struct run_bound bound = {0};
     char own[512];
     int rc, closed;
@@ -388,12 +231,11 @@ static int add_bound(struct la_bench *b)
         o.log = own;
     }
     o.log_level = HEDDLE_LOG_GRAPH;
-    rc = bench_open(b->c, &o, &memory, &ctx);
-    if (rc == 0) {
-        rc = run_ours(b, ctx, &b->bound_run);
-        closed = bench_close(b->c, &memory, ctx); /* writes the log */
-        rc = rc == 0 ? closed : rc;
-    }
+    rc = la_side_open(&side, b->c, &o, &b->p, b->nb, b->is_resident);
+    if (rc == 0)
+        rc = la_side_run(&side, false, &b->bound_run);
+    closed = la_side_close(&side); /* writes the log */
+    rc = rc == 0 ? closed : rc;
     if (rc == 0 && run_bound_read(&bound, o.log) != HEDDLE_OK)
         rc = cli_fail(b->c, "there is no bound: %s", bound.why);
     if (rc == 0) {
@@ -422,29 +264,30 @@ static int open_peer(struct la_bench *b)
 
 static int open_ours(struct la_bench *b)
 {
-    struct heddle_ctx_stats s = {.size = sizeof(s)};
     struct bench_opts o = b->o;
     int rc;
 
     o.log = NULL; /* that is for the run behind the rounds */
-    rc = bench_open(b->c, &o, &b->memory, &b->ctx);
-    if (rc != 0)
+    rc = la_side_open(&b->ours, b->c, &o, &b->p, b->nb, b->is_resident);
+    if (rc != 0 || b->peer != PEER_SELF)
         return rc;
-    if (heddle_ctx_get_stats(b->ctx, &s) != HEDDLE_OK)
-        return cli_fail(b->c, "the context does not answer");
-    b->nworkers = s.nworkers;
-    snprintf(b->sched, sizeof(b->sched), "%s", s.sched);
-    b->gpu_memory = find_gpu(b->ctx);
-    if (b->is_resident && b->gpu_memory == 0)
-        return cli_fail(b->c, "--resident needs a GPU of CUDA: give --devices "
-                              "cuda");
-    return 0;
+    o.device_memory = 0;
+    return la_side_open(&b->self, b->c, &o, &b->p, b->nb, b->is_resident);
+}
+
+static int close_ours(struct la_bench *b)
+{
+    const int ours = la_side_close(&b->ours), self = la_side_close(&b->self);
+
+    return ours != 0 ? ours : self;
 }
 
 static int run_steps(struct la_bench *b)
 {
+    const uint64_t start = heddle_clock_ns();
     int rc = problem_make(b);
 
+    b->prepare_ns = (double)(heddle_clock_ns() - start);
     if (rc == 0)
         rc = open_peer(b);
     if (rc == 0)
@@ -453,14 +296,12 @@ static int run_steps(struct la_bench *b)
         return rc;
     b->peak = b->peer == PEER_CUSOLVER
                   ? la_gpu_peak(&b->gpu, &b->p)
-                  : la_peer_peak(&b->blas, b->p.t, b->p.n, b->nworkers);
+                  : la_peer_peak(&b->blas, b->p.t, b->p.n, b->ours.nworkers);
     rc = run_rounds(b);
-    if (rc == 0 && b->check && b->info == 0)
+    if (rc == 0 && b->check && b->ours.info == 0)
         b->residual = b->row->residual(&b->p);
-    if (rc == 0) {
-        rc = bench_close(b->c, &b->memory, b->ctx);
-        b->ctx = NULL;
-    }
+    if (rc == 0)
+        rc = close_ours(b);
     if (rc == 0 && !b->no_bound)
         rc = add_bound(b);
     return rc;
@@ -470,7 +311,9 @@ static int run_steps(struct la_bench *b)
 
 static const char *peer_text(const struct la_bench *b)
 {
-    return b->peer == PEER_CUSOLVER ? b->gpu.raw.model : b->blas.name;
+    return b->peer == PEER_SELF       ? "the same without the limit of memory"
+           : b->peer == PEER_CUSOLVER ? b->gpu.raw.model
+                                      : b->blas.name;
 }
 
 static void json_number(struct heddle_json *j, const char *key, bool is_known,
@@ -513,17 +356,20 @@ static int print_json(struct la_bench *b)
     heddle_json_key_str(&j, "version", heddle_version());
     heddle_json_key_str(&j, "machine", machine.model);
     heddle_json_key_str(&j, "compiler", heddle_build.compiler);
-    heddle_json_key_uint(&j, "workers", b->nworkers);
-    heddle_json_key_str(&j, "sched", b->sched);
+    heddle_json_key_uint(&j, "workers", b->ours.nworkers);
+    heddle_json_key_str(&j, "sched", b->ours.sched);
     heddle_json_key_bool(&j, "bound", !b->o.no_bind);
     heddle_json_key_str(&j, "type", b->type);
     heddle_json_key_uint(&j, "m", b->p.m);
     heddle_json_key_uint(&j, "n", b->p.n);
     if (b->row->nrhs != 0)
         heddle_json_key_uint(&j, "nrhs", b->p.nrhs);
-    heddle_json_key_uint(&j, "nb", b->nb_used);
+    heddle_json_key_uint(&j, "nb", b->ours.nb_used);
     heddle_json_key_str(&j, "devices", b->o.devices);
+    if (b->o.device_memory != 0)
+        heddle_json_key_uint(&j, "device_memory", b->o.device_memory);
     heddle_json_key_bool(&j, "resident", b->is_resident);
+    heddle_json_key_double(&j, "prepare_seconds", b->prepare_ns / 1e9);
     heddle_json_key_uint(&j, "rounds", b->rounds);
     heddle_json_key_double(&j, "seconds", b->t.median / 1e9);
     heddle_json_key_double(&j, "seconds_min", b->t.min / 1e9);
@@ -548,11 +394,11 @@ static int print_json(struct la_bench *b)
                 100 * b->bound_ns / b->bound_run);
     if (!b->no_bound)
         heddle_json_key_uint(&j, "tasks", b->bound_tasks);
-    json_number(&j, "residual", b->check && b->info == 0, b->residual);
+    json_number(&j, "residual", b->check && b->ours.info == 0, b->residual);
     heddle_json_key_double(&j, "residual_limit", b->row->limit);
     if (b->iterations >= 0)
         json_refined(&j, b);
-    heddle_json_key_int(&j, "info", b->info);
+    heddle_json_key_int(&j, "info", b->ours.info);
     return bench_json_end(b->c, &j);
 }
 
@@ -583,8 +429,8 @@ static void print_text(const struct la_bench *b)
     fprintf(f, "%s %s %zu x %zu", b->row->name, b->type, b->p.m, b->p.n);
     if (b->row->nrhs != 0)
         fprintf(f, ", %zu right-hand sides", b->p.nrhs);
-    fprintf(f, ", blocks of %zu, %u worker%s, devices %s%s\n", b->nb_used,
-            b->nworkers, b->nworkers == 1 ? "" : "s", b->o.devices,
+    fprintf(f, ", blocks of %zu, %u worker%s, devices %s%s\n", b->ours.nb_used,
+            b->ours.nworkers, b->ours.nworkers == 1 ? "" : "s", b->o.devices,
             b->is_resident ? ", resident" : "");
     fprintf(f, "time      %s, %.1f GFLOP/s\n", time_text(cell, b->t.median),
             flops(b) / b->t.median);
@@ -608,10 +454,10 @@ static void print_text(const struct la_bench *b)
             100 * b->bound_ns / b->bound_run);
     if (b->iterations >= 0)
         text_refined(b);
-    if (b->check && b->info == 0)
+    if (b->check && b->ours.info == 0)
         fprintf(f, "residual  %.3g, at most %g\n", b->residual, b->row->limit);
-    if (b->info != 0)
-        fprintf(f, "info      %d\n", b->info);
+    if (b->ours.info != 0)
+        fprintf(f, "info      %d\n", b->ours.info);
 }
 
 static int report(struct la_bench *b)
@@ -625,8 +471,9 @@ static int report(struct la_bench *b)
     } else {
         print_text(b);
     }
-    if (b->info != 0)
-        return cli_fail(b->c, "%s ended with info %d", b->row->name, b->info);
+    if (b->ours.info != 0)
+        return cli_fail(b->c, "%s ended with info %d", b->row->name,
+                        b->ours.info);
     if (b->check && !(b->residual <= b->row->limit))
         return cli_fail(b->c, "the result is wrong: the residual is %g",
                         b->residual);
@@ -658,6 +505,14 @@ static int parse_sizes(struct la_bench *b)
                          "--nb is '%s', but it must be auto or a number "
                          "from 1 to %d",
                          b->nb_text, (int)MAX_NB);
+    if (b->limit_text != NULL &&
+        (heddle_parse_size(b->limit_text, 0, &b->o.device_memory) !=
+             HEDDLE_OK ||
+         b->o.device_memory == 0))
+        return cli_error(b->c,
+                         "--device-memory is '%s', but it must be a number of "
+                         "bytes, as 16GiB",
+                         b->limit_text);
     return 0;
 }
 
@@ -671,8 +526,11 @@ static int parse_peer(struct la_bench *b)
     if (b->peer > PEER_NONE)
         return cli_error(b->c,
                          "there is no peer '%s', but there are openblas, "
-                         "lapack, cusolver and none",
+                         "lapack, cusolver, self and none",
                          b->peer_name);
+    if (b->peer == PEER_SELF && (b->limit_text == NULL || b->is_resident))
+        return cli_error(b->c, "the peer self is ours without a limit: give "
+                               "--device-memory, and leave --resident out");
     if (b->peer == PEER_CUSOLVER &&
         (b->p.t != LA_D || b->row->gpu == LA_GPU_NONE))
         return cli_error(b->c, "cusolver is a peer of potrf, getrf, geqrf and "
@@ -717,7 +575,7 @@ static int parse(struct la_bench *b, int argc, char **argv)
         {"--workers", CLI_UINT, &b->o.workers, 1, 4096},
         {"--sched", CLI_STRING, &b->o.sched, 0, 0},
         {"--devices", CLI_STRING, &b->o.devices, 0, 0},
-        {"--device-memory", CLI_UINT, &b->o.device_memory, 1, SIZE_MAX},
+        {"--device-memory", CLI_STRING, &b->limit_text, 0, 0},
         {"--resident", CLI_FLAG, &b->is_resident, 0, 0},
         {"--no-bound", CLI_FLAG, &b->no_bound, 0, 0},
         {"--no-bind", CLI_FLAG, &b->o.no_bind, 0, 0},
@@ -783,8 +641,8 @@ static int la_run(struct cli *c, int argc, char **argv)
     }
     if (rc == 0)
         rc = report(b);
-    if (b->ctx != NULL)
-        heddle_ctx_destroy(b->ctx);
+    la_side_drop(&b->ours);
+    la_side_drop(&b->self);
     la_gpu_close(&b->gpu);
     problem_free(&b->p);
     free(b);
@@ -807,9 +665,9 @@ static int la_run(struct cli *c, int argc, char **argv)
     "  --rounds         of each side in turn (default 5)\n"                    \
     "  --peer           lapack (the machine's, default), openblas (the "       \
     "same,\n"                                                                  \
-    "                   but no other), cusolver (default with --resident) "    \
-    "or\n"                                                                     \
-    "                   none\n"                                                \
+    "                   but no other), cusolver (default with "                \
+    "--resident),\n"                                                           \
+    "                   self (ours without --device-memory) or none\n"         \
     "  --low            of gesv_mixed and posv_mixed on a GPU: auto, single, " \
     "tf32,\n"                                                                  \
     "                   half or halves\n"                                      \
@@ -818,7 +676,7 @@ static int la_run(struct cli *c, int argc, char **argv)
     "  --sched          scheduler, see 'heddle info' (default on cores: "      \
     "prio)\n"                                                                  \
     "  --devices        as in HEDDLE_DEVICES: cuda (default none)\n"           \
-    "  --device-memory  bytes of a device to use\n"                            \
+    "  --device-memory  bytes of a device to use, as 16GiB\n"                  \
     "  --resident       the matrices are in the GPU's memory before and "      \
     "after\n"                                                                  \
     "  --no-bound       without the run that tells the best possible time\n"   \

@@ -9,6 +9,7 @@
  *   bench_la.def      one line per routine: its name and its help
  *   bench_la_rows.c   one row per routine: operands, operations, the call
  *   bench_la_data.c   operands: memory, values, copies
+ *   bench_la_ours.c   runs of ours
  *   bench_la_check.c  residuals, by plain loops
  *   bench_la_vec.h    these loops, for each of the four types
  *   bench_la_peer.c   the same routine of the machine's BLAS and LAPACK
@@ -63,15 +64,16 @@ struct la_array {
     enum la_type t;
 };
 
-/* Zero at first; p is NULL when there is no memory. */
+/* With any values; p is NULL when there is no memory. */
 struct la_array la_array_make(enum la_type t, size_t m, size_t n);
+void la_array_free(struct la_array *a);
 size_t la_array_bytes(const struct la_array *a);
 /* Element (i, j) depends on i, j and the seed alone. These two share the work
- * among `nthreads` threads. */
+ * among `nthreads` threads. `is_lower`: what is above the diagonal stays. */
 void la_array_fill(const struct la_array *a, enum la_fill fill, uint64_t seed,
                    unsigned nthreads);
 void la_array_copy(const struct la_array *to, const struct la_array *from,
-                   unsigned nthreads);
+                   bool is_lower, unsigned nthreads);
 
 /* fn(arg, i) for i = 0 .. n - 1, each on a thread of its own. Where the system has
  * no thread to give, the caller does it. */
@@ -93,6 +95,7 @@ struct la_problem {
     int iterations;         /* of the latest run that refined; -1: it did not */
     enum heddle_la_low low; /* what such a run tries first */
     struct heddle_la_refined refined; /* what it says, if it is ours */
+    bool is_restored; /* once: then what nobody writes is there */
     unsigned nthreads;
 };
 
@@ -141,6 +144,38 @@ struct la_row {
 
 /* Of each line in bench_la.def, in its order; a name of NULL ends it. */
 extern const struct la_row la_rows[];
+
+/* What is written gets its values again. */
+void la_problem_restore(struct la_problem *p);
+
+/* --- our side (bench_la_ours.c) ---------------------------------------------- */
+
+/* A context with its matrices, which stay from run to run. */
+struct la_side {
+    struct cli *c;
+    struct la_problem *p;
+    heddle_ctx *ctx; /* NULL: closed */
+    struct bench_memory memory;
+    heddle_matrix *x[LA_OPERANDS];
+    size_t nb; /* 0: auto */
+    bool is_resident, has_run;
+    unsigned nworkers;
+    unsigned gpu_memory; /* index of the first GPU's; 0: there is none */
+    char sched[32];
+    /* Of the latest run: */
+    size_t nb_used;
+    int info;
+};
+
+/* These return 0, or the exit status after a sentence. */
+int la_side_open(struct la_side *s, struct cli *c, const struct bench_opts *o,
+                 struct la_problem *p, size_t nb, bool is_resident);
+/* From p->in. `wants_results`: p->out, p->tau get them, where the run is not in
+ * place. */
+int la_side_run(struct la_side *s, bool wants_results, double *ns_out);
+/* In every case: this, or the second, which says nothing. */
+int la_side_close(struct la_side *s);
+void la_side_drop(struct la_side *s);
 
 /* --- residuals (bench_la_check.c) -------------------------------------------- */
 
@@ -208,14 +243,14 @@ struct la_gpu {
     void *library, *handle;
     cuda_raw_ptr x[LA_OPERANDS], work, tau, ipiv, info;
     int lwork;
-    bool is_open;
+    bool is_open, has_run;
     char why[320];
 };
 
 /* Takes all the device memory it needs: before the context. False: g->why. */
 bool la_gpu_open(struct la_gpu *g, const struct la_problem *p);
-/* One run, from p->in; the clock is on for the copies from and to the host when
- * the data are not resident. False: g->why. */
+/* One run, with the values of p->in; the clock is on for the copies from and to
+ * p->out when the data are not resident. False: g->why. */
 bool la_gpu_run(struct la_gpu *g, struct la_problem *p, bool is_resident,
                 double *ns_out, int *info_out);
 /* Operations per ns of cuBLAS's dgemm, up to order 8192; 0: unknown. */

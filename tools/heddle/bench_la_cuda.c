@@ -162,21 +162,30 @@ void la_gpu_close(struct la_gpu *g)
 
 /* --- a run ------------------------------------------------------------------------ */
 
-static int copy(struct la_gpu *g, const struct la_problem *p, bool is_in)
+/* Resident data that are only read are there from the run before. */
+static int copy_in(struct la_gpu *g, const struct la_array *from,
+                   const struct la_problem *p, bool is_resident)
 {
     struct cuda_raw *r = &g->raw;
     int code = 0;
 
-    for (unsigned i = 0; i < LA_OPERANDS && code == 0; i++) {
-        const size_t bytes = la_array_bytes(&p->in[i]);
+    for (unsigned i = 0; i < LA_OPERANDS && code == 0; i++)
+        if (from[i].p != NULL && la_array_bytes(&from[i]) > 0 &&
+            (p->row->x[i].is_out || !is_resident || !g->has_run))
+            code = r->copy_in(g->x[i], from[i].p, la_array_bytes(&from[i]),
+                              r->stream);
+    return code;
+}
 
-        if (p->in[i].p == NULL || bytes == 0)
-            continue;
-        if (is_in)
-            code = r->copy_in(g->x[i], p->in[i].p, bytes, r->stream);
-        else if (p->row->x[i].is_out)
-            code = r->copy_out(p->out[i].p, g->x[i], bytes, r->stream);
-    }
+static int copy_out(struct la_gpu *g, const struct la_problem *p)
+{
+    struct cuda_raw *r = &g->raw;
+    int code = 0;
+
+    for (unsigned i = 0; i < LA_OPERANDS && code == 0; i++)
+        if (p->row->x[i].is_out && la_array_bytes(&p->out[i]) > 0)
+            code = r->copy_out(p->out[i].p, g->x[i], la_array_bytes(&p->out[i]),
+                               r->stream);
     return code;
 }
 
@@ -222,17 +231,20 @@ bool la_gpu_run(struct la_gpu *g, struct la_problem *p, bool is_resident,
 
     cuda_raw_use(r);
     code = r->copy_in(g->info, &zero, sizeof(zero), r->stream);
-    if (code == 0 && is_resident)
-        code = copy(g, p, true);
+    if (is_resident)
+        code = code == 0 ? copy_in(g, p->in, p, true) : code;
+    else
+        la_problem_restore(p); /* the memory that ours works on, and pinned */
+    g->has_run = true;
     if (code == 0)
         code = r->stream_sync(r->stream);
     bench_settle();
     start = heddle_clock_ns();
     if (code == 0 && !is_resident)
-        code = copy(g, p, true);
+        code = copy_in(g, p->out, p, false);
     called = code == 0 ? call(g, p) : 0;
     if (code == 0 && !is_resident)
-        code = copy(g, p, false);
+        code = copy_out(g, p);
     if (code == 0)
         code = r->stream_sync(r->stream);
     *ns_out = (double)(heddle_clock_ns() - start);

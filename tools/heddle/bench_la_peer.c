@@ -433,6 +433,7 @@ static void peak_one(void *arg, unsigned index)
     k->rate[index] = 0;
     if (a.p != NULL && c.p != NULL) {
         la_array_fill(&a, LA_RANDOM, 3, 1);
+        la_array_fill(&c, LA_ZERO, 0, 1);
         for (unsigned r = 0; r <= PEAK_REPS; r++) {
             const uint64_t start = heddle_clock_ns();
             double rate;
@@ -444,8 +445,8 @@ static void peak_one(void *arg, unsigned index)
                 k->rate[index] += rate / PEAK_REPS;
         }
     }
-    free(a.p);
-    free(c.p);
+    la_array_free(&a);
+    la_array_free(&c);
 }
 
 /* Orders at which gemm is about as fast as it gets; small problems get less, and

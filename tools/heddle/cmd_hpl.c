@@ -117,7 +117,8 @@ static heddle_status watch(struct hpl *h)
 
 static int hpl_solve(struct hpl *h)
 {
-    const struct heddle_la_opts opts = {.size = sizeof(opts), .nb = h->nb};
+    const struct heddle_la_opts opts = {
+        .size = sizeof(opts), .nb = h->nb, .routine = "getrf"};
     heddle_la *la = NULL;
     heddle_matrix *a = NULL;
     heddle_status st = heddle_la_create(h->ctx, &opts, &la), waited;
@@ -270,7 +271,7 @@ static int hpl_run(struct cli *c, int argc, char **argv)
 
         rc = rc == 0 ? closed : rc;
     }
-    free(h.a.p);
+    la_array_free(&h.a);
     free(h.ipiv);
     free(h.x);
     return rc;

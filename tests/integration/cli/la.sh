@@ -19,6 +19,9 @@ fails 2 '--nb is' bench potrf --nb 0
 fails 2 '--nb is' bench potrf --nb wide
 fails 2 '--rounds' bench potrf --rounds 0
 fails 2 'no peer' bench potrf --peer nobody
+fails 2 'device-memory' bench potrf --device-memory much
+fails 2 'without a limit' bench potrf --peer self
+fails 2 'without a limit' bench potrf --peer self --device-memory 1M --resident
 fails 2 'square' bench potrf --n 8 --m 9
 fails 2 'at least as many rows' bench gels --n 8 --m 7
 fails 2 'right-hand' bench getrf --n 8 --nrhs 2

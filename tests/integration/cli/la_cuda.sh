@@ -46,6 +46,18 @@ done
 json 1 bench potrf --n 200 --nb 25 --rounds 1 --check --devices cuda \
     --peer none --device-memory 160000 --workers 2
 holds "$right"
+# The same against itself without the limit, in several rounds on the same memory.
+json 1 bench potrf --n 400 --nb 25 --rounds 3 --check --devices cuda \
+    --peer self --device-memory 640K --workers 2 --no-bound
+holds "$right"
+holds "r[0]['peer'] == 'self' and r[0]['peer_seconds'] > 0 and r[0]['ratio'] > 0"
+holds "r[0]['device_memory'] == 655360"
+# Resident matrices stay from round to round, and get their values again.
+for b in potrf gemm; do
+    json 1 bench $b --n 130 --nb 32 --rounds 3 --check --devices cuda \
+        --resident --workers 2 --no-bound
+    holds "$right"
+done
 if [ -z "$library" ]; then
     json 1 hpl --n 150 --nb 32 --devices cuda
     holds "r[0]['passed']"
