@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cuda: the dense library's operations on a CUDA device.
+ * cuda: panels on a CUDA device, and other kernels of our own. What libraries do is in
+ * cuda_blas.c.
  *
  * Panels     of 32 columns are one launch in which many multiprocessors take part;
  *            wider ones are made of these: what a narrow panel has found is applied
  *            to the columns on its right before the next one.
- * Libraries  belong to the device, which closes them at its end: so it is asked for
- *            their functions each time, which it keeps.
  */
 #include "la/cuda.h"
 
@@ -18,187 +17,6 @@
 #include "la/cuda_kernels.h"
 
 enum { PANEL = 32, STRIDE = PANEL + 1, MAX_WARPS = 32, MAX_BLOCKS = 256 };
-
-/* --- functions of the libraries ------------------------------------------------ */
-
-enum fn {
-    FN_GEMM,
-    FN_GEMV,
-    FN_GEMM_MANY,
-    FN_SYRK,
-    FN_TRSM,
-    FN_POTRF_SIZE,
-    FN_POTRF,
-    FN_GETRF_SIZE,
-    FN_GETRF,
-    FN_COUNT
-};
-
-static const struct {
-    enum heddle_cuda_library library;
-    const char *name[2]; /* float, double */
-} table[FN_COUNT] = {
-    [FN_GEMM] = {HEDDLE_CUDA_CUBLAS, {"cublasSgemm_v2", "cublasDgemm_v2"}},
-    [FN_GEMV] = {HEDDLE_CUDA_CUBLAS, {"cublasSgemv_v2", "cublasDgemv_v2"}},
-    [FN_GEMM_MANY] = {HEDDLE_CUDA_CUBLAS,
-                      {"cublasSgemmStridedBatched",
-                       "cublasDgemmStridedBatched"}},
-    [FN_SYRK] = {HEDDLE_CUDA_CUBLAS, {"cublasSsyrk_v2", "cublasDsyrk_v2"}},
-    [FN_TRSM] = {HEDDLE_CUDA_CUBLAS, {"cublasStrsm_v2", "cublasDtrsm_v2"}},
-    [FN_POTRF_SIZE] = {HEDDLE_CUDA_CUSOLVER,
-                       {"cusolverDnSpotrf_bufferSize",
-                        "cusolverDnDpotrf_bufferSize"}},
-    [FN_POTRF] = {HEDDLE_CUDA_CUSOLVER,
-                  {"cusolverDnSpotrf", "cusolverDnDpotrf"}},
-    [FN_GETRF_SIZE] = {HEDDLE_CUDA_CUSOLVER,
-                       {"cusolverDnSgetrf_bufferSize",
-                        "cusolverDnDgetrf_bufferSize"}},
-    [FN_GETRF] = {HEDDLE_CUDA_CUSOLVER,
-                  {"cusolverDnSgetrf", "cusolverDnDgetrf"}},
-};
-
-typedef int (*gemm_fn)(void *, int, int, int, int, int, const void *,
-                       const void *, int, const void *, int, const void *,
-                       void *, int);
-typedef int (*gemv_fn)(void *, int, int, int, const void *, const void *, int,
-                       const void *, int, const void *, void *, int);
-typedef int (*gemm_many_fn)(void *, int, int, int, int, int, const void *,
-                            const void *, int, long long, const void *, int,
-                            long long, const void *, void *, int, long long,
-                            int);
-typedef int (*syrk_fn)(void *, int, int, int, int, const void *, const void *,
-                       int, const void *, void *, int);
-typedef int (*trsm_fn)(void *, int, int, int, int, int, int, const void *,
-                       const void *, int, void *, int);
-typedef int (*potrf_size_fn)(void *, int, int, void *, int, int *);
-typedef int (*potrf_fn)(void *, int, int, void *, int, void *, int, int *);
-typedef int (*getrf_size_fn)(void *, int, int, void *, int, int *);
-typedef int (*getrf_fn)(void *, int, int, void *, int, void *, int *, int *);
-
-/* 0: the library has no such function. */
-static uintptr_t find(const struct la_gpu *g, enum fn fn)
-{
-    return (uintptr_t)heddle_cuda_symbol(g->x, table[fn].library,
-                                         table[fn].name[g->t]);
-}
-
-static heddle_status result(const struct la_gpu *g, enum fn fn, int code)
-{
-    char text[80];
-
-    if (code == 0)
-        return HEDDLE_OK;
-    snprintf(text, sizeof(text), "%s refuses with its status %d",
-             table[fn].name[g->t], code);
-    return heddle_exec_fail(g->x, HEDDLE_ETASK, text);
-}
-
-heddle_status heddle_gpu_open(struct la_gpu *g, struct heddle_exec *x,
-                              enum heddle_la_type t)
-{
-    heddle_status st;
-
-    *g = (struct la_gpu){.x = x, .t = t};
-    if (la_is_complex(t))
-        return HEDDLE_EDECLINED;
-    st = heddle_cuda_handle(x, HEDDLE_CUDA_CUBLAS, &g->blas);
-    if (st == HEDDLE_ENOENT || st == HEDDLE_ENOSYS)
-        return HEDDLE_EDECLINED;
-    if (st == HEDDLE_OK &&
-        (find(g, FN_GEMM) == 0 || find(g, FN_GEMM_MANY) == 0 ||
-         find(g, FN_SYRK) == 0 || find(g, FN_TRSM) == 0))
-        return HEDDLE_EDECLINED; /* not later: the task would have begun */
-    return st;
-}
-
-static int op_of(char trans)
-{
-    return trans == 'N' ? 0 : 1; /* real types: 'C' is 'T' */
-}
-
-static int ld_of(struct la_block b)
-{
-    return b.ld > 0 ? (int)b.ld : 1;
-}
-
-heddle_status heddle_gpu_gemm(struct la_gpu *g, char ta, char tb,
-                              const void *alpha, struct la_block a,
-                              struct la_block b, const void *beta,
-                              struct la_block c)
-{
-    const gemm_fn fn = (gemm_fn)find(g, FN_GEMM);
-    const gemv_fn one = (gemv_fn)find(g, FN_GEMV);
-    const size_t k = ta == 'N' ? a.n : a.m;
-    heddle_status st = HEDDLE_ENOENT;
-
-    if (c.m == 0 || c.n == 0)
-        return HEDDLE_OK;
-    if (c.n == 1 && tb == 'N' && k > 0 && one != NULL)
-        return result(g, FN_GEMV,
-                      one(g->blas, op_of(ta), (int)a.m, (int)a.n, alpha, a.a,
-                          ld_of(a), b.a, 1, beta, c.a, 1));
-    if (g->is_tf32 && g->t == LA_S && k > 0)
-        st = heddle_gpu_gemm_tf32(g, ta, tb, alpha, a, b, beta, c);
-    if (st != HEDDLE_ENOENT)
-        return st;
-    return result(g, FN_GEMM,
-                  fn(g->blas, op_of(ta), op_of(tb), (int)c.m, (int)c.n, (int)k,
-                     alpha, a.a, ld_of(a), b.a, ld_of(b), beta, c.a, ld_of(c)));
-}
-
-heddle_status heddle_gpu_syrk(struct la_gpu *g, char uplo, char trans,
-                              const void *alpha, struct la_block a,
-                              const void *beta, struct la_block c)
-{
-    const syrk_fn fn = (syrk_fn)find(g, FN_SYRK);
-    const size_t k = trans == 'N' ? a.n : a.m;
-
-    if (c.n == 0)
-        return HEDDLE_OK;
-    return result(g, FN_SYRK,
-                  fn(g->blas, uplo == 'U', op_of(trans), (int)c.n, (int)k,
-                     alpha, a.a, ld_of(a), beta, c.a, ld_of(c)));
-}
-
-heddle_status heddle_gpu_trsm(struct la_gpu *g, char side, char uplo,
-                              char trans, char diag, const void *alpha,
-                              struct la_block a, struct la_block b)
-{
-    const trsm_fn fn = (trsm_fn)find(g, FN_TRSM);
-
-    if (b.m == 0 || b.n == 0)
-        return HEDDLE_OK;
-    return result(g, FN_TRSM,
-                  fn(g->blas, side == 'R', uplo == 'U', op_of(trans),
-                     diag == 'U', (int)b.m, (int)b.n, alpha, a.a, ld_of(a), b.a,
-                     ld_of(b)));
-}
-
-heddle_status heddle_gpu_potrf_open(struct la_gpu *g, char uplo,
-                                    struct la_block a)
-{
-    const potrf_size_fn size = (potrf_size_fn)find(g, FN_POTRF_SIZE);
-    int code;
-
-    if (size == NULL || find(g, FN_POTRF) == 0 ||
-        heddle_cuda_handle(g->x, HEDDLE_CUDA_CUSOLVER, &g->solver) != HEDDLE_OK)
-        return HEDDLE_EDECLINED;
-    code = size(g->solver, uplo == 'U', (int)a.n, a.a, ld_of(a), &g->nwork);
-    if (code != 0)
-        return result(g, FN_POTRF_SIZE, code);
-    return (size_t)g->nwork * la_bytes(g->t) > LA_GPU_SCRATCH ? HEDDLE_EDECLINED
-                                                              : HEDDLE_OK;
-}
-
-heddle_status heddle_gpu_potrf(struct la_gpu *g, char uplo, struct la_block a,
-                               int *info)
-{
-    const potrf_fn fn = (potrf_fn)find(g, FN_POTRF);
-
-    return result(g, FN_POTRF,
-                  fn(g->solver, uplo == 'U', (int)a.n, a.a, ld_of(a),
-                     heddle_exec_scratch(g->x), g->nwork, info));
-}
 
 /* --- kernels of our own ---------------------------------------------------------- */
 
@@ -216,7 +34,8 @@ static heddle_status kernel(struct la_gpu *g, bool is_cluster,
     return st == HEDDLE_EINVAL ? HEDDLE_EDECLINED : st;
 }
 
-static heddle_status put(struct la_gpu *g, const char *name,
+/* name_<suffix> */
+static heddle_status put(struct la_gpu *g, const char *name, const char *suffix,
                          struct heddle_cuda_shape shape,
                          const void *const *values, unsigned n)
 {
@@ -224,12 +43,15 @@ static heddle_status put(struct la_gpu *g, const char *name,
     void *function = NULL;
     char entry[16];
 
-    snprintf(entry, sizeof(entry), "%s_%c", name, g->t == LA_S ? 's' : 'd');
+    snprintf(entry, sizeof(entry), "%s_%s", name, suffix);
     LA_TRY(kernel(g, shape.cluster > 0, entry, &function));
     for (unsigned i = 0; i < n; i++)
         args[i] = (struct heddle_cuda_arg){.value = values[i]};
     return heddle_cuda_launch(g->x, function, &shape, args, n);
 }
+
+static const char *const type_suffix[4] = {"s", "d", "c", "z"},
+                         *const size_suffix[4] = {"4", "8", "8", "16"};
 
 /* Of the module of clusters; `cluster` 1: it is there, but has none. */
 #define CLUSTER_SHAPE(blocks, threads, shared, n)                              \
@@ -241,9 +63,20 @@ static heddle_status put(struct la_gpu *g, const char *name,
     ((struct heddle_cuda_shape){.grid = {(unsigned)(blocks)},                  \
                                 .block = {(unsigned)(threads)},                \
                                 .shared_bytes = (shared)})
+#define ARRAY(...)                                                             \
+    (const void *const[]){__VA_ARGS__},                                        \
+        sizeof((const void *const[]){__VA_ARGS__}) / sizeof(void *)
+/* The kernel of the type, or of the size of its elements. */
 #define PUT(g, name, shape, ...)                                               \
-    put((g), (name), (shape), (const void *const[]){__VA_ARGS__},              \
-        sizeof((const void *const[]){__VA_ARGS__}) / sizeof(void *))
+    put((g), (name), type_suffix[(g)->t], (shape), ARRAY(__VA_ARGS__))
+#define PUT_SIZED(g, name, shape, ...)                                         \
+    put((g), (name), size_suffix[(g)->t], (shape), ARRAY(__VA_ARGS__))
+
+/* A thread for each element, as far as that helps. */
+static struct heddle_cuda_shape elements(size_t m, size_t n)
+{
+    return SHAPE(la_min((m * n + 255) / 256, 1024), 256, 0);
+}
 
 static heddle_status clear(struct la_gpu *g, struct la_block b)
 {
@@ -252,26 +85,131 @@ static heddle_status clear(struct la_gpu *g, struct la_block b)
 
     if (m == 0 || n == 0)
         return HEDDLE_OK;
-    return PUT(g, "la_clear",
-               SHAPE(la_min((b.m * b.n + 255) / 256, 1024), 256, 0), &b.a, &ld,
-               &m, &n);
+    return PUT(g, "la_clear", elements(b.m, b.n), &b.a, &ld, &m, &n);
+}
+
+/* At most LA_GPU_NB pivots. */
+static heddle_status swap_some(struct la_gpu *g, struct la_block a,
+                               const int *ipiv, size_t nk, size_t row0,
+                               bool is_backward)
+{
+    const long long ld = (long long)a.ld;
+    const int n = (int)a.n, count = (int)nk, first = (int)row0,
+              back = is_backward;
+
+    return PUT_SIZED(
+        g, "la_swap",
+        SHAPE(la_min(a.n, 256), nk <= 64 ? 128 : 512, 5 * nk * sizeof(int)),
+        &a.a, &ld, &n, &ipiv, &count, &first, &back);
 }
 
 heddle_status heddle_gpu_swap(struct la_gpu *g, struct la_block a,
-                              const int *ipiv, size_t nk, size_t row0)
+                              const int *ipiv, size_t nk, size_t row0,
+                              bool is_backward)
+{
+    for (size_t done = 0; done < nk && a.n > 0;) {
+        const size_t n = la_min(LA_GPU_NB, nk - done),
+                     at = is_backward ? nk - done - n : done;
+
+        LA_TRY(swap_some(g, la_part(g->t, a, at, 0, a.m - at, a.n), ipiv + at,
+                         n, row0 + at, is_backward));
+        done += n;
+    }
+    return HEDDLE_OK;
+}
+
+heddle_status heddle_gpu_zeros(struct la_gpu *g, struct la_block a, size_t row0,
+                               int *found)
 {
     const long long ld = (long long)a.ld;
-    const int n = (int)a.n, count = (int)nk, first = (int)row0;
+    const int n = (int)a.n, first = (int)row0;
 
-    if (a.n == 0 || nk == 0)
-        return HEDDLE_OK;
-    if (nk > LA_GPU_NB)
-        return HEDDLE_EDECLINED;
-    return PUT(
-        g, "la_swap",
-        SHAPE(la_min(a.n, 256), nk <= 64 ? 128 : 512, 5 * nk * sizeof(int)),
-        &a.a, &ld, &n, &ipiv, &count, &first);
+    return PUT(g, "la_zeros", SHAPE(1, 256, 0), &a.a, &ld, &n, &first, &found);
 }
+
+heddle_status heddle_gpu_identity(struct la_gpu *g, struct la_block a,
+                                  size_t column)
+{
+    const long long ld = (long long)a.ld;
+    const int m = (int)a.m, n = (int)a.n, first = (int)column;
+
+    if (a.m == 0 || a.n == 0)
+        return HEDDLE_OK;
+    return PUT(g, "la_eye", elements(a.m, a.n), &a.a, &ld, &m, &n, &first);
+}
+
+static heddle_status copy_triangle(struct la_gpu *g, char uplo, char diag,
+                                   struct la_block from, struct la_block to)
+{
+    const long long ldx = (long long)from.ld, lda = (long long)to.ld;
+    const int n = (int)to.n, is_upper = uplo == 'U', is_unit = diag == 'U';
+
+    return PUT_SIZED(g, "la_tri", elements(to.n, to.n), &from.a, &ldx, &n,
+                     &to.a, &lda, &is_upper, &is_unit);
+}
+
+heddle_status heddle_gpu_scale(struct la_gpu *g, bool is_hermitian, char uplo,
+                               const void *beta, struct la_block a)
+{
+    const bool is_single = la_real_bytes(g->t) == 4,
+               is_pair = la_is_complex(g->t) && !is_hermitian;
+    const float *f = beta;
+    const double *d = beta;
+    const double re = is_single ? f[0] : d[0], im = !is_pair    ? 0
+                                                    : is_single ? f[1]
+                                                                : d[1];
+    const long long ld = (long long)a.ld;
+    const int n = (int)a.n, is_upper = uplo == 'U', is_real = is_hermitian;
+
+    return PUT(g, "la_beta", elements(a.n, a.n), &a.a, &ld, &n, &is_upper, &re,
+               &im, &is_real);
+}
+
+/* Part of the scratch. */
+static struct la_block work(struct la_gpu *g, size_t *at, size_t m, size_t n)
+{
+    const struct la_block b = {(char *)heddle_exec_scratch(g->x) + *at, m, n,
+                               m};
+
+    *at += (m * n * la_bytes(g->t) + 255) / 256 * 256;
+    return b;
+}
+
+/* --- triangles -------------------------------------------------------------------- */
+
+heddle_status heddle_gpu_has_squares(struct la_gpu *g, size_t n, unsigned count)
+{
+    void *function = NULL;
+
+    if (n > LA_GPU_SCRATCH ||
+        (n * n * la_bytes(g->t) + 255) * count > LA_GPU_SCRATCH)
+        return HEDDLE_EDECLINED;
+    return kernel(g, false, "la_zero", &function); /* so all are there */
+}
+
+heddle_status heddle_gpu_trtri(struct la_gpu *g, char uplo, char diag,
+                               struct la_block a)
+{
+    size_t at = 0;
+    const struct la_block x = work(g, &at, a.n, a.n);
+
+    LA_TRY(heddle_gpu_identity(g, x, 0));
+    LA_TRY(heddle_gpu_trsm(g, 'L', uplo, 'N', diag, heddle_la_one(g->t), a, x));
+    return copy_triangle(g, uplo, diag, x, a);
+}
+
+heddle_status heddle_gpu_lauum(struct la_gpu *g, char uplo, struct la_block a)
+{
+    size_t at = 0;
+    const struct la_block x = work(g, &at, a.n, a.n);
+
+    LA_TRY(heddle_gpu_identity(g, x, 0));
+    LA_TRY(copy_triangle(g, uplo, 'N', a, x));
+    return heddle_gpu_syrk(g, true, uplo, uplo == 'U' ? 'N' : 'C',
+                           heddle_la_one(g->t), x, heddle_la_zero(g->t), a);
+}
+
+/* --- panels ----------------------------------------------------------------------- */
 
 /* How a narrow panel of m rows is dealt out: a thread for each row, `extra`
  * elements of shared memory in each block. False: it does not fit. */
@@ -322,24 +260,12 @@ enum { LU_LIBRARY = 384 }; /* width from which on cuSOLVER's panel is faster */
 static heddle_status lu_library(struct la_gpu *g, struct la_block a,
                                 size_t row0, int *ipiv, int *info)
 {
-    const getrf_size_fn size = (getrf_size_fn)find(g, FN_GETRF_SIZE);
-    const getrf_fn fn = (getrf_fn)find(g, FN_GETRF);
     const int n = (int)la_min(a.m, a.n), by = (int)row0;
-    void *handle = NULL, *function = NULL;
-    int count = 0, code;
+    void *function = NULL;
 
-    if (size == NULL || fn == NULL ||
-        heddle_cuda_handle(g->x, HEDDLE_CUDA_CUSOLVER, &handle) != HEDDLE_OK)
-        return HEDDLE_EDECLINED;
+    LA_TRY(heddle_gpu_getrf_open(g, a));
     LA_TRY(kernel(g, false, "la_shift", &function));
-    code = size(handle, (int)a.m, (int)a.n, a.a, ld_of(a), &count);
-    if (code != 0)
-        return result(g, FN_GETRF_SIZE, code);
-    if ((size_t)count * la_bytes(g->t) > LA_GPU_SCRATCH)
-        return HEDDLE_EDECLINED;
-    LA_TRY(result(g, FN_GETRF,
-                  fn(handle, (int)a.m, (int)a.n, a.a, ld_of(a),
-                     heddle_exec_scratch(g->x), ipiv, info)));
+    LA_TRY(heddle_gpu_getrf(g, a, ipiv, info));
     return heddle_cuda_launch(
         g->x, function,
         &(struct heddle_cuda_shape){.grid = {1}, .block = {256}},
@@ -397,7 +323,7 @@ static heddle_status lu_clusters(struct la_gpu *g, struct la_block a,
     const long long ld = (long long)a.ld;
     heddle_status st;
 
-    if (a.m <= CLUSTER_LEAST || a.m > 4 * CLUSTER_ROWS ||
+    if (la_is_complex(g->t) || a.m <= CLUSTER_LEAST || a.m > 4 * CLUSTER_ROWS ||
         heddle_cuda_get_capability(g->x) < 90)
         return HEDDLE_EDECLINED;
     for (size_t j = 0; j < n; j += CLUSTER_N) {
@@ -439,9 +365,9 @@ heddle_status heddle_gpu_lu(struct la_gpu *g, struct la_block a, size_t row0,
     unsigned *bar;
     void *tell;
 
-    if (st == HEDDLE_EDECLINED && a.n >= LU_LIBRARY)
+    if (st == HEDDLE_EDECLINED && (a.n >= LU_LIBRARY || la_is_complex(g->t)))
         st = lu_library(g, a, row0, ipiv, info);
-    if (st != HEDDLE_EDECLINED)
+    if (st != HEDDLE_EDECLINED || la_is_complex(g->t))
         return st;
     if (a.n > LA_GPU_NB || !deal_rows(g, a.m, LU_EXTRA, &shape))
         return HEDDLE_EDECLINED;
@@ -457,10 +383,10 @@ heddle_status heddle_gpu_lu(struct la_gpu *g, struct la_block a, size_t row0,
         (void)deal_rows(g, m, LU_EXTRA, &shape);
         LA_TRY(PUT(g, "la_lu", shape, &p.a, &ld, &rows, &cols, &first, &before,
                    &piv, &info, &tell, &bar));
-        LA_TRY(
-            heddle_gpu_swap(g, la_part(g->t, a, j, 0, m, j), piv, w, row0 + j));
+        LA_TRY(heddle_gpu_swap(g, la_part(g->t, a, j, 0, m, j), piv, w,
+                               row0 + j, false));
         LA_TRY(heddle_gpu_swap(g, la_part(g->t, a, j, right, m, a.n - right),
-                               piv, w, row0 + j));
+                               piv, w, row0 + j, false));
         if (right < a.n) {
             const int more = (int)(a.n - right);
 
@@ -480,23 +406,6 @@ heddle_status heddle_gpu_lu(struct la_gpu *g, struct la_block a, size_t row0,
 
 enum { INVERT = 64, TAKE_THREADS = 256, TAKE_COLUMNS = 8 };
 
-/* `n` products of order s: C_i = alpha A_i B_i, each operand `step` elements behind the
- * one before. */
-static heddle_status multiply_many(struct la_gpu *g, size_t s,
-                                   const void *alpha, struct la_block a,
-                                   size_t step_a, struct la_block b,
-                                   size_t step_b, struct la_block c,
-                                   size_t step_c, size_t n)
-{
-    const gemm_many_fn fn = (gemm_many_fn)find(g, FN_GEMM_MANY);
-
-    return result(g, FN_GEMM_MANY,
-                  fn(g->blas, 0, 0, (int)s, (int)s, (int)s, alpha, a.a,
-                     ld_of(a), (long long)step_a, b.a, ld_of(b),
-                     (long long)step_b, heddle_la_zero(g->t), c.a, ld_of(c),
-                     (long long)step_c, (int)n));
-}
-
 /* From the inverses of diagonal blocks to those of twice their order:
  * below them comes -X_22 L_21 X_11. */
 static heddle_status join_inverses(struct la_gpu *g, struct la_block l,
@@ -506,12 +415,12 @@ static heddle_status join_inverses(struct la_gpu *g, struct la_block l,
     const size_t n = x.n / (2 * s), in_l = 2 * s * (l.ld + 1),
                  in_x = 2 * s * (x.ld + 1);
 
-    LA_TRY(multiply_many(g, s, heddle_la_one(g->t),
-                         la_part(g->t, l, s, 0, s, s), in_l,
-                         la_part(g->t, x, 0, 0, s, s), in_x, tmp, s * s, n));
-    return multiply_many(g, s, heddle_la_minus_one(g->t),
-                         la_part(g->t, x, s, s, s, s), in_x, tmp, s * s,
-                         la_part(g->t, x, s, 0, s, s), in_x, n);
+    LA_TRY(heddle_gpu_gemm_many(
+        g, s, heddle_la_one(g->t), la_part(g->t, l, s, 0, s, s), in_l,
+        la_part(g->t, x, 0, 0, s, s), in_x, tmp, s * s, n));
+    return heddle_gpu_gemm_many(g, s, heddle_la_minus_one(g->t),
+                                la_part(g->t, x, s, s, s, s), in_x, tmp, s * s,
+                                la_part(g->t, x, s, 0, s, s), in_x, n);
 }
 
 heddle_status heddle_gpu_lu_aux(struct la_gpu *g, struct la_block l,
@@ -553,16 +462,6 @@ heddle_status heddle_gpu_lu_apply(struct la_gpu *g, const void *aux, size_t w,
 
 /* --- QR ------------------------------------------------------------------------------ */
 
-/* Part of the scratch, behind counters and messages. */
-static struct la_block work(struct la_gpu *g, size_t *at, size_t m, size_t n)
-{
-    const struct la_block b = {(char *)heddle_exec_scratch(g->x) + *at, m, n,
-                               m};
-
-    *at += (m * n * la_bytes(g->t) + 255) / 256 * 256;
-    return b;
-}
-
 /* T of all columns from those of the narrow panels: its part above T_b is
  * -T_left (V_left^T V_b) T_b. */
 static heddle_status join_factors(struct la_gpu *g, struct la_block v,
@@ -576,7 +475,7 @@ static heddle_status join_factors(struct la_gpu *g, struct la_block v,
 
     if (n <= PANEL)
         return HEDDLE_OK;
-    LA_TRY(heddle_gpu_gemm(g, 'T', 'N', one, vn, vn, zero, gram));
+    LA_TRY(heddle_gpu_gemm(g, 'C', 'N', one, vn, vn, zero, gram));
     for (size_t j = PANEL; j < n; j += PANEL) {
         const size_t w = la_min(PANEL, n - j);
         const struct la_block x = la_part(g->t, tmp, 0, 0, j, w);
@@ -591,20 +490,68 @@ static heddle_status join_factors(struct la_gpu *g, struct la_block v,
     return HEDDLE_OK;
 }
 
-/* C = C - V (T^T (V^T C)), with room for two products from `at` on. */
+/* Columns that w and tw, v.n rows each, may have from `at` on; 0: no room. */
+static size_t columns_at_once(const struct la_gpu *g, size_t rows, size_t at)
+{
+    const size_t room = LA_GPU_SCRATCH - la_min(at + 512, LA_GPU_SCRATCH);
+
+    return room / (2 * la_max(rows, 1) * la_bytes(g->t));
+}
+
+/* C = C - V (T^H (V^H C)), with room for two products from `at` on. */
 static heddle_status apply(struct la_gpu *g, struct la_block v,
                            struct la_block tri, struct la_block c, size_t at)
 {
     const void *one = heddle_la_one(g->t), *zero = heddle_la_zero(g->t),
                *minus = heddle_la_minus_one(g->t);
-    const struct la_block w = work(g, &at, v.n, c.n),
-                          tw = work(g, &at, v.n, c.n);
+    const size_t most = columns_at_once(g, v.n, at);
 
-    if (at > LA_GPU_SCRATCH)
+    if (most == 0)
         return HEDDLE_EDECLINED;
-    LA_TRY(heddle_gpu_gemm(g, 'T', 'N', one, v, c, zero, w));
-    LA_TRY(heddle_gpu_gemm(g, 'T', 'N', one, tri, w, zero, tw));
-    return heddle_gpu_gemm(g, 'N', 'N', minus, v, tw, one, c);
+    for (size_t j = 0; j < c.n; j += most) {
+        const struct la_block cj =
+            la_part(g->t, c, 0, j, c.m, la_min(most, c.n - j));
+        size_t to = at;
+        const struct la_block w = work(g, &to, v.n, cj.n),
+                              tw = work(g, &to, v.n, cj.n);
+
+        LA_TRY(heddle_gpu_gemm(g, 'C', 'N', one, v, cj, zero, w));
+        LA_TRY(heddle_gpu_gemm(g, 'C', 'N', one, tri, w, zero, tw));
+        LA_TRY(heddle_gpu_gemm(g, 'N', 'N', minus, v, tw, one, cj));
+    }
+    return HEDDLE_OK;
+}
+
+/*
+ * By cuSOLVER. With D = diag(tau) and the strict upper triangle S of V^H V, T is
+ * D (I + S D)^-1.
+ */
+static heddle_status qr_library(struct la_gpu *g, struct la_block a,
+                                struct la_block v, struct la_block tri)
+{
+    const size_t n = la_min(a.m, a.n), bytes = la_bytes(g->t);
+    const long long lda = (long long)a.ld, ldv = (long long)v.ld,
+                    ldt = (long long)tri.ld;
+    const int rows = (int)a.m, cols = (int)n;
+    size_t at = 256;
+    int *info = heddle_exec_scratch(g->x);
+    const struct la_block gram = work(g, &at, n, n), tau = work(g, &at, n, 1);
+    const struct la_block vn = la_part(g->t, v, 0, 0, v.m, n);
+    void *solver_work = (char *)heddle_exec_scratch(g->x) + at, *function;
+
+    LA_TRY(heddle_gpu_geqrf_open(g, a));
+    LA_TRY(kernel(g, false, "la_zero", &function)); /* so all are there */
+    if (a.n > a.m || at + (size_t)g->nwork * bytes > LA_GPU_SCRATCH)
+        return HEDDLE_EDECLINED;
+    LA_TRY(heddle_gpu_geqrf(g, a, tau.a, solver_work, info));
+    LA_TRY(
+        PUT(g, "la_v", elements(a.m, n), &a.a, &lda, &rows, &cols, &v.a, &ldv));
+    LA_TRY(heddle_gpu_gemm(g, 'C', 'N', heddle_la_one(g->t), vn, vn,
+                           heddle_la_zero(g->t), gram));
+    LA_TRY(PUT(g, "la_scale", elements(n, n), &gram.a, &cols, &tau.a, &tri.a,
+               &ldt));
+    return heddle_gpu_trsm(g, 'R', 'U', 'N', 'U', heddle_la_one(g->t), gram,
+                           la_part(g->t, tri, 0, 0, n, n));
 }
 
 heddle_status heddle_gpu_qr(struct la_gpu *g, struct la_block a,
@@ -617,8 +564,9 @@ heddle_status heddle_gpu_qr(struct la_gpu *g, struct la_block a,
     unsigned *bar;
     void *tell;
 
-    if (a.n > LA_GPU_NB || !deal_rows(g, a.m, QR_EXTRA, &shape))
-        return HEDDLE_EDECLINED;
+    if (la_is_complex(g->t) || a.n > LA_GPU_NB ||
+        !deal_rows(g, a.m, QR_EXTRA, &shape))
+        return qr_library(g, a, v, tri);
     LA_TRY(start_panel(g, &bar, &tell));
     LA_TRY(clear(g, la_part(g->t, tri, 0, 0, n, n)));
     for (size_t j = 0; j < n; j += PANEL, bar++) {
@@ -643,4 +591,55 @@ heddle_status heddle_gpu_reflect(struct la_gpu *g, struct la_block v,
                                  struct la_block tri, struct la_block c)
 {
     return apply(g, v, la_part(g->t, tri, 0, 0, v.n, v.n), c, 0);
+}
+
+/* V = [V1; V2]: W = V1^H C1 + V2^H C2; Y = op(T) W; C2 = C2 - V2 Y; C1 = C1 - V1 Y. */
+heddle_status heddle_gpu_reflect_packed(struct la_gpu *g, char trans,
+                                        struct la_block v, struct la_block tri,
+                                        struct la_block c)
+{
+    const enum heddle_la_type t = g->t;
+    const size_t k = v.n, rest = v.m - k, most = columns_at_once(g, k, 0);
+    const void *one = heddle_la_one(t), *minus = heddle_la_minus_one(t);
+    const struct la_block v2 = la_part(t, v, k, 0, rest, k);
+
+    if (most == 0)
+        return HEDDLE_EDECLINED;
+    for (size_t j = 0; j < c.n && k > 0; j += most) {
+        const size_t n = la_min(most, c.n - j);
+        const struct la_block c1 = la_part(t, c, 0, j, k, n),
+                              c2 = la_part(t, c, k, j, rest, n);
+        size_t at = 0;
+        const struct la_block w = work(g, &at, k, n), y = work(g, &at, k, n);
+
+        LA_TRY(heddle_gpu_trmm_to(g, 'L', 'L', 'C', 'U', one, v, c1, w));
+        if (rest > 0)
+            LA_TRY(heddle_gpu_gemm(g, 'C', 'N', one, v2, c2, one, w));
+        LA_TRY(heddle_gpu_trmm_to(g, 'L', 'U', trans, 'N', one, tri, w, y));
+        LA_TRY(heddle_gpu_gemm(g, 'N', 'N', minus, v2, y, one, c2));
+        LA_TRY(heddle_gpu_trmm_to(g, 'L', 'L', 'N', 'U', one, v, y, w));
+        LA_TRY(heddle_gpu_add(g, minus, w, one, c1));
+    }
+    return HEDDLE_OK;
+}
+
+/* H E = E - V X with X = T V1^H, E the first columns of the identity. */
+heddle_status heddle_gpu_form(struct la_gpu *g, struct la_block v,
+                              struct la_block tri)
+{
+    const enum heddle_la_type t = g->t;
+    const size_t k = v.n;
+    const void *one = heddle_la_one(t), *minus = heddle_la_minus_one(t);
+    const struct la_block v1 = la_part(t, v, 0, 0, k, k);
+    size_t at = 0;
+    const struct la_block x = work(g, &at, k, k), y = work(g, &at, k, k);
+
+    LA_TRY(heddle_gpu_identity(g, y, 0));
+    LA_TRY(copy_triangle(g, 'U', 'N', tri, y));
+    LA_TRY(heddle_gpu_trmm_to(g, 'R', 'L', 'C', 'U', one, v, y, x));
+    LA_TRY(heddle_gpu_trmm_to(g, 'L', 'L', 'N', 'U', minus, v, x, y));
+    LA_TRY(heddle_gpu_trmm(g, 'R', 'U', 'N', 'N', minus, x,
+                           la_part(t, v, k, 0, v.m - k, k)));
+    LA_TRY(heddle_gpu_identity(g, v1, 0));
+    return heddle_gpu_add(g, one, y, one, v1);
 }

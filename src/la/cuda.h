@@ -6,8 +6,11 @@
  * Contract of the dense library's tasks on a CUDA device: cuBLAS, cuSOLVER, and
  * kernels of our own (cuda_kernels.cu), put on the stream of the task.
  *
- * Real types only. A task whose type is complex, or whose device has no cuBLAS, or
- * is simulated, is declined: it runs on a core.
+ * A task whose device has no cuBLAS, or is simulated, is declined: it runs on a core.
+ * Our own panels are for real types; those of complex types are cuSOLVER's.
+ *
+ * What a core does in the same way is written once: with LA_CORE(t) the functions below
+ * up to trsm are those of blas.h.
  *
  * Scratch is that of the variant: LA_GPU_SCRATCH bytes, enough for blocks of order
  * LA_GPU_NB.
@@ -17,7 +20,7 @@
 enum { LA_GPU_NB = 1024, LA_GPU_SCRATCH = 24 << 20 };
 
 struct la_gpu {
-    struct heddle_exec *x;
+    struct heddle_exec *x; /* NULL: a core */
     enum heddle_la_type t;
     void *blas;   /* cublasHandle_t */
     void *solver; /* cusolverDnHandle_t, where it was asked for */
@@ -25,7 +28,9 @@ struct la_gpu {
     bool is_tf32; /* products of single precision may be made so */
 };
 
-/* HEDDLE_EDECLINED: not here. What follows finds its functions then. */
+#define LA_CORE(type) ((struct la_gpu){.t = (type)})
+
+/* HEDDLE_EDECLINED: not here. Otherwise what follows finds its functions. */
 heddle_status heddle_gpu_open(struct la_gpu *g, struct heddle_exec *x,
                               enum heddle_la_type t);
 
@@ -39,12 +44,38 @@ heddle_status heddle_gpu_gemm_tf32(struct la_gpu *g, char ta, char tb,
                                    const void *alpha, struct la_block a,
                                    struct la_block b, const void *beta,
                                    struct la_block c);
-heddle_status heddle_gpu_syrk(struct la_gpu *g, char uplo, char trans,
-                              const void *alpha, struct la_block a,
+heddle_status heddle_gpu_symm(struct la_gpu *g, bool is_hermitian, char side,
+                              char uplo, const void *alpha, struct la_block a,
+                              struct la_block b, const void *beta,
+                              struct la_block c);
+heddle_status heddle_gpu_syrk(struct la_gpu *g, bool is_hermitian, char uplo,
+                              char trans, const void *alpha, struct la_block a,
                               const void *beta, struct la_block c);
+heddle_status heddle_gpu_syr2k(struct la_gpu *g, bool is_hermitian, char uplo,
+                               char trans, const void *alpha, struct la_block a,
+                               struct la_block b, const void *beta,
+                               struct la_block c);
+heddle_status heddle_gpu_trmm(struct la_gpu *g, char side, char uplo,
+                              char trans, char diag, const void *alpha,
+                              struct la_block a, struct la_block b);
 heddle_status heddle_gpu_trsm(struct la_gpu *g, char side, char uplo,
                               char trans, char diag, const void *alpha,
                               struct la_block a, struct la_block b);
+
+/* trmm, the product into c; B = alpha A + beta B; n products of order s, C_i = alpha A_i
+ * B_i, each operand so many elements behind the one before. */
+heddle_status heddle_gpu_trmm_to(struct la_gpu *g, char side, char uplo,
+                                 char trans, char diag, const void *alpha,
+                                 struct la_block a, struct la_block b,
+                                 struct la_block c);
+heddle_status heddle_gpu_add(struct la_gpu *g, const void *alpha,
+                             struct la_block a, const void *beta,
+                             struct la_block b);
+heddle_status heddle_gpu_gemm_many(struct la_gpu *g, size_t s,
+                                   const void *alpha, struct la_block a,
+                                   size_t step_a, struct la_block b,
+                                   size_t step_b, struct la_block c,
+                                   size_t step_c, size_t n);
 
 /* Before anything else of a task that will call potrf: a task that has begun cannot be
  * declined. */
@@ -61,6 +92,17 @@ heddle_status heddle_gpu_potrf(struct la_gpu *g, char uplo, struct la_block a,
  */
 heddle_status heddle_gpu_cholesky(struct la_gpu *g, struct la_block a,
                                   int *info);
+
+/* The same for a whole panel; pivots count from its first row. ipiv NULL: none. */
+heddle_status heddle_gpu_getrf_open(struct la_gpu *g, struct la_block a);
+heddle_status heddle_gpu_getrf(struct la_gpu *g, struct la_block a, int *ipiv,
+                               int *info);
+/* Its workspace has g->nwork elements. */
+heddle_status heddle_gpu_geqrf_open(struct la_gpu *g, struct la_block a);
+heddle_status heddle_gpu_geqrf(struct la_gpu *g, struct la_block a, void *tau,
+                               void *work, int *info);
+
+/* --- cuda.c ------------------------------------------------------------------- */
 
 /* P A = L U: pivots count from row0, *info from the first column of a. */
 heddle_status heddle_gpu_lu(struct la_gpu *g, struct la_block a, size_t row0,
@@ -89,9 +131,35 @@ heddle_status heddle_gpu_lu_aux(struct la_gpu *g, struct la_block l,
 /* Rows of a change places, and A = L^-1 A in its first w rows. */
 heddle_status heddle_gpu_lu_apply(struct la_gpu *g, const void *aux, size_t w,
                                   struct la_block a);
-/* Rows of a, which begins at row0, change places. */
+/* Rows of a, which begins at row0, change places: forwards, or back from the last. */
 heddle_status heddle_gpu_swap(struct la_gpu *g, struct la_block a,
-                              const int *ipiv, size_t nk, size_t row0);
+                              const int *ipiv, size_t nk, size_t row0,
+                              bool is_backward);
+/* *found: the first zero on the diagonal of a, whose first row there is row0: its row
+ * from 1, unless it holds one that comes before. */
+heddle_status heddle_gpu_zeros(struct la_gpu *g, struct la_block a, size_t row0,
+                               int *found);
+
+/* The triangle of a times beta, which is real when is_hermitian; the diagonal becomes
+ * real then. */
+heddle_status heddle_gpu_scale(struct la_gpu *g, bool is_hermitian, char uplo,
+                               const void *beta, struct la_block a);
+
+/* a becomes columns `column` and so on of the identity. */
+heddle_status heddle_gpu_identity(struct la_gpu *g, struct la_block a,
+                                  size_t column);
+
+/* Before anything else of a task that calls one of the next three: room for so many
+ * squares of order n. */
+heddle_status heddle_gpu_has_squares(struct la_gpu *g, size_t n,
+                                     unsigned count);
+/* One square. The other triangle stays as it is. */
+heddle_status heddle_gpu_trtri(struct la_gpu *g, char uplo, char diag,
+                               struct la_block a);
+heddle_status heddle_gpu_lauum(struct la_gpu *g, char uplo, struct la_block a);
+/* Two squares. The first v.n columns of Q, in place of the reflectors in v. */
+heddle_status heddle_gpu_form(struct la_gpu *g, struct la_block v,
+                              struct la_block tri);
 
 /* A = Q R; v, as large, gets the reflectors with zeros and ones. */
 heddle_status heddle_gpu_qr(struct la_gpu *g, struct la_block a,
@@ -99,5 +167,9 @@ heddle_status heddle_gpu_qr(struct la_gpu *g, struct la_block a,
 /* C = Q^H C with such a v. */
 heddle_status heddle_gpu_reflect(struct la_gpu *g, struct la_block v,
                                  struct la_block tri, struct la_block c);
+/* C = Q C or Q^H C with reflectors as geqrf leaves them. */
+heddle_status heddle_gpu_reflect_packed(struct la_gpu *g, char trans,
+                                        struct la_block v, struct la_block tri,
+                                        struct la_block c);
 
 #endif /* HEDDLE_LA_CUDA_H */

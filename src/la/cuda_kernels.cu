@@ -283,11 +283,11 @@ __device__ static void qr_panel(T *a, long long ld, int m, int w, T *v,
 }
 
 /* Rows i and ipiv[i] - 1 - row0 of the n columns at a change places, i = 0 .. nk - 1,
- * one after the other: every row that moves is followed to its end first. Shared
- * memory: 5 nk ints. */
+ * one after the other, or back from the last one: every row that moves is followed to
+ * its end first. Shared memory: 5 nk ints. */
 template <typename T>
 __device__ static void swap_rows(T *a, long long ld, int n, const int *ipiv,
-                                 int nk, int row0)
+                                 int nk, int row0, int is_backward)
 {
     extern __shared__ double shared[];
     int *p = (int *)shared, *from = p + nk, *to = from + 2 * nk;
@@ -303,8 +303,11 @@ __device__ static void swap_rows(T *a, long long ld, int n, const int *ipiv,
         int at = start;
 
 #pragma unroll 4
-        for (int k = 0; k < nk; k++)
+        for (int q = 0; q < nk; q++) {
+            const int k = is_backward ? nk - 1 - q : q;
+
             at = at == k ? p[k] : at == p[k] ? k : at;
+        }
         from[i] = (i >= nk && start < nk) || at == start ? -1 : start;
         to[i] = at;
     }
@@ -470,11 +473,6 @@ __device__ static void take_rows(T *a, long long ld, int n, int w,
     {                                                                          \
         qr_panel<T>(a, ld, m, w, v, ldv, t, ldt, tell, bar);                   \
     }                                                                          \
-    extern "C" __global__ void la_swap_##s(T *a, long long ld, int n,          \
-                                           const int *ipiv, int nk, int row0)  \
-    {                                                                          \
-        swap_rows<T>(a, ld, n, ipiv, nk, row0);                                \
-    }                                                                          \
     extern "C" __global__ void la_solve_##s(const T *l, long long ldl, T *b,   \
                                             long long ldb, int w, int n)       \
     {                                                                          \
@@ -490,6 +488,237 @@ __device__ static void take_rows(T *a, long long ld, int n, int w,
 
 KERNELS(double, d)
 KERNELS(float, s)
+
+/* --- for complex types as well --------------------------------------------------- */
+
+__device__ static bool is_zero(float x)
+{
+    return x == 0;
+}
+
+__device__ static bool is_zero(double x)
+{
+    return x == 0;
+}
+
+__device__ static bool is_zero(float2 x)
+{
+    return x.x == 0 && x.y == 0;
+}
+
+__device__ static bool is_zero(double2 x)
+{
+    return x.x == 0 && x.y == 0;
+}
+
+__device__ static float times(float x, float y)
+{
+    return x * y;
+}
+
+__device__ static double times(double x, double y)
+{
+    return x * y;
+}
+
+__device__ static float2 times(float2 x, float2 y)
+{
+    return make_float2(x.x * y.x - x.y * y.y, x.x * y.y + x.y * y.x);
+}
+
+__device__ static double2 times(double2 x, double2 y)
+{
+    return make_double2(x.x * y.x - x.y * y.y, x.x * y.y + x.y * y.x);
+}
+
+__device__ static void set(float *x, float to)
+{
+    *x = to;
+}
+
+__device__ static void set(double *x, double to)
+{
+    *x = to;
+}
+
+__device__ static void set(float2 *x, float to)
+{
+    *x = make_float2(to, 0);
+}
+
+__device__ static void set(double2 *x, double to)
+{
+    *x = make_double2(to, 0);
+}
+
+/* v (m x n) becomes the reflectors below the diagonal of a, with zeros and ones. */
+template <typename T>
+__device__ static void reflectors(const T *a, long long lda, int m, int n, T *v,
+                                  long long ldv)
+{
+    for (long long e = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+         e < (long long)m * n; e += (long long)gridDim.x * blockDim.x) {
+        const long long i = e % m, j = e / m;
+
+        if (i > j)
+            v[i + j * ldv] = a[i + j * lda];
+        else
+            set(&v[i + j * ldv], i == j);
+    }
+}
+
+/* Column j of g (n x n) is multiplied by tau[j]; t becomes the diagonal tau. */
+template <typename T>
+__device__ static void scale_columns(T *g, int n, const T *tau, T *t,
+                                     long long ldt)
+{
+    for (long long e = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+         e < (long long)n * n; e += (long long)gridDim.x * blockDim.x) {
+        const long long i = e % n, j = e / n;
+
+        g[e] = times(g[e], tau[j]);
+        if (i == j)
+            t[i + j * ldt] = tau[j];
+        else
+            set(&t[i + j * ldt], 0);
+    }
+}
+
+/* *found: the first row (from 1), row0 + j, where the diagonal of the n columns at a
+ * has a zero, if there is one before *found; 0: none yet. One block. */
+template <typename T>
+__device__ static void zeros(const T *a, long long ld, int n, int row0,
+                             int *found)
+{
+    __shared__ int first;
+
+    if (threadIdx.x == 0)
+        first = 0x7fffffff;
+    __syncthreads();
+    for (int j = threadIdx.x; j < n; j += blockDim.x)
+        if (is_zero(a[row0 + j + j * ld]))
+            atomicMin(&first, row0 + j + 1);
+    __syncthreads();
+    if (threadIdx.x == 0 && first != 0x7fffffff &&
+        (*found == 0 || first < *found))
+        *found = first;
+}
+
+/* x (m x n): columns `column` and so on of the identity. */
+template <typename T>
+__device__ static void identity(T *x, long long ld, int m, int n, int column)
+{
+    for (long long e = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+         e < (long long)m * n; e += (long long)gridDim.x * blockDim.x)
+        set(&x[e % m + e / m * ld], e % m == column + e / m);
+}
+
+/* x = (re, im) x, or 0; without its imaginary part if is_real. */
+__device__ static void scale(float *x, double re, double, bool)
+{
+    *x = re == 0 ? 0 : (float)re * *x;
+}
+
+__device__ static void scale(double *x, double re, double, bool)
+{
+    *x = re == 0 ? 0 : re * *x;
+}
+
+__device__ static void scale(float2 *x, double re, double im, bool is_real)
+{
+    const float2 y = times(make_float2((float)re, (float)im), *x);
+
+    *x = re == 0 && im == 0 ? make_float2(0, 0)
+                            : make_float2(y.x, is_real ? 0 : y.y);
+}
+
+__device__ static void scale(double2 *x, double re, double im, bool is_real)
+{
+    const double2 y = times(make_double2(re, im), *x);
+
+    *x = re == 0 && im == 0 ? make_double2(0, 0)
+                            : make_double2(y.x, is_real ? 0 : y.y);
+}
+
+/* The triangle of c (n x n) is scaled; its diagonal becomes real if is_real. */
+template <typename T>
+__device__ static void scale_triangle(T *c, long long ld, int n, int is_upper,
+                                      double re, double im, int is_real)
+{
+    for (long long e = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+         e < (long long)n * n; e += (long long)gridDim.x * blockDim.x) {
+        const long long i = e % n, j = e / n;
+
+        if (is_upper ? i <= j : i >= j)
+            scale(&c[i + j * ld], re, im, is_real && i == j);
+    }
+}
+
+/* The triangle of x (n x n) goes to a, without the diagonal if is_unit. */
+template <typename T>
+__device__ static void copy_triangle(const T *x, long long ldx, int n, T *a,
+                                     long long lda, int is_upper, int is_unit)
+{
+    for (long long e = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+         e < (long long)n * n; e += (long long)gridDim.x * blockDim.x) {
+        const long long i = e % n, j = e / n;
+
+        if (i == j ? !is_unit : is_upper ? i < j : i > j)
+            a[i + j * lda] = x[i + j * ldx];
+    }
+}
+
+#define ANY_TYPE(T, s)                                                         \
+    extern "C" __global__ void la_v_##s(const T *a, long long lda, int m,      \
+                                        int n, T *v, long long ldv)            \
+    {                                                                          \
+        reflectors<T>(a, lda, m, n, v, ldv);                                   \
+    }                                                                          \
+    extern "C" __global__ void la_scale_##s(T *g, int n, const T *tau, T *t,   \
+                                            long long ldt)                     \
+    {                                                                          \
+        scale_columns<T>(g, n, tau, t, ldt);                                   \
+    }                                                                          \
+    extern "C" __global__ void la_zeros_##s(const T *a, long long ld, int n,   \
+                                            int row0, int *found)              \
+    {                                                                          \
+        zeros<T>(a, ld, n, row0, found);                                       \
+    }                                                                          \
+    extern "C" __global__ void la_eye_##s(T *x, long long ld, int m, int n,    \
+                                          int column)                          \
+    {                                                                          \
+        identity<T>(x, ld, m, n, column);                                      \
+    }                                                                          \
+    extern "C" __global__ void la_beta_##s(T *c, long long ld, int n,          \
+                                           int is_upper, double re, double im, \
+                                           int is_real)                        \
+    {                                                                          \
+        scale_triangle<T>(c, ld, n, is_upper, re, im, is_real);                \
+    }
+
+ANY_TYPE(float, s)
+ANY_TYPE(double, d)
+ANY_TYPE(float2, c)
+ANY_TYPE(double2, z)
+
+/* By the size of an element. */
+#define ANY_SIZE(T, bytes)                                                     \
+    extern "C" __global__ void la_tri_##bytes(const T *x, long long ldx,       \
+                                              int n, T *a, long long lda,      \
+                                              int is_upper, int is_unit)       \
+    {                                                                          \
+        copy_triangle<T>(x, ldx, n, a, lda, is_upper, is_unit);                \
+    }                                                                          \
+    extern "C" __global__ void la_swap_##bytes(T *a, long long ld, int n,      \
+                                               const int *ipiv, int nk,        \
+                                               int row0, int is_backward)      \
+    {                                                                          \
+        swap_rows<T>(a, ld, n, ipiv, nk, row0, is_backward);                   \
+    }
+
+ANY_SIZE(float, 4)
+ANY_SIZE(double, 8)
+ANY_SIZE(double2, 16)
 
 /* Pivots of a panel become those of the matrix. */
 extern "C" __global__ void la_shift(int *ipiv, int n, int by)

@@ -225,37 +225,6 @@ heddle_status heddle_gpu_scale(struct heddle_exec *x, double *to,
     return PUT(x, "la_scale", each(n), &to, &from, &count, &factor);
 }
 
-/* --- a symmetric block --------------------------------------------------------------------- */
-
-typedef int (*symm_fn)(void *, int, int, int, int, const void *, const void *,
-                       int, const void *, int, const void *, void *, int);
-
-static symm_fn find_symm(const struct la_gpu *g)
-{
-    return (symm_fn)(uintptr_t)heddle_cuda_symbol(
-        g->x, HEDDLE_CUDA_CUBLAS,
-        g->t == LA_D ? "cublasDsymm_v2" : "cublasSsymm_v2");
-}
-
-heddle_status heddle_gpu_add_symm_open(struct la_gpu *g)
-{
-    return find_symm(g) != NULL ? HEDDLE_OK : HEDDLE_EDECLINED;
-}
-
-heddle_status heddle_gpu_add_symm(struct la_gpu *g, char uplo,
-                                  const void *alpha, struct la_block a,
-                                  struct la_block b, struct la_block c)
-{
-    if (c.m == 0 || c.n == 0)
-        return HEDDLE_OK;
-    return find_symm(g)(g->blas, 0, uplo == 'U', (int)c.m, (int)c.n, alpha, a.a,
-                        (int)a.ld, b.a, (int)b.ld, heddle_la_one(g->t), c.a,
-                        (int)c.ld) == 0
-               ? HEDDLE_OK
-               : heddle_exec_fail(g->x, HEDDLE_ETASK,
-                                  "cublasDsymm refuses a product");
-}
-
 /* --- products of halves ---------------------------------------------------------------------- */
 
 static heddle_status split(struct la_gpu *g, struct la_block from, float scale,

@@ -70,15 +70,6 @@ heddle_status heddle_gpu_unit(struct heddle_exec *x, double *z,
 heddle_status heddle_gpu_scale(struct heddle_exec *x, double *to,
                                const double *from, size_t n, double factor);
 
-/* --- a symmetric block ------------------------------------------------------------------------- */
-
-/* Before anything else of a task that will call the other one. */
-heddle_status heddle_gpu_add_symm_open(struct la_gpu *g);
-/* C = C + alpha A B, of A the triangle uplo. */
-heddle_status heddle_gpu_add_symm(struct la_gpu *g, char uplo,
-                                  const void *alpha, struct la_block a,
-                                  struct la_block b, struct la_block c);
-
 /* --- products of halves -------------------------------------------------------------------------- */
 
 /*

@@ -6,10 +6,15 @@
  * (no solve after a pivot that is zero), while the calls that follow the routine go
  * on. Nobody waits: the calls are submitted, and their tasks look at the gate.
  *
+ * Where there is a device, tasks look at the block columns where these are and leave a
+ * number; the task that shuts the gate reads only that, on a core.
+ *
  * Invariant  the task that may shut a gate ends before any task behind it begins:
- *            it has the block columns that they use as operands
+ *            it has the block columns that they use as operands, or is what the
+ *            sequence waits for (`looked`)
  */
 #include "base/alloc.h"
+#include "la/cuda.h"
 #include "la/la.h"
 
 enum { MOST_OPERANDS = 250 };
@@ -54,6 +59,13 @@ struct gate_arg {
     unsigned na; /* operands of A; the others are there for the order only */
 };
 
+static void shut(const struct gate_arg *g, size_t row)
+{
+    if (g->is_info)
+        heddle_la_found(&g->h, (int)row + 1, false);
+    atomic_store_explicit(&g->h.gate->is_shut, true, memory_order_relaxed);
+}
+
 static heddle_status run_diagonal(struct heddle_exec *x)
 {
     const struct gate_arg *g = heddle_exec_arg(x);
@@ -66,10 +78,7 @@ static heddle_status run_diagonal(struct heddle_exec *x)
 
         for (size_t j = 0; j < a.n; j++, row++)
             if (heddle_la_is_zero(g->h.t, la_at(g->h.t, a, row, j))) {
-                if (g->is_info)
-                    heddle_la_found(&g->h, (int)row + 1, false);
-                atomic_store_explicit(&g->h.gate->is_shut, true,
-                                      memory_order_relaxed);
+                shut(g, row);
                 return HEDDLE_OK;
             }
     }
@@ -114,6 +123,71 @@ static heddle_status look_long(struct gate_arg *g, heddle_matrix *a,
     return HEDDLE_OK;
 }
 
+/* --- the same where there is a device ---------------------------------------- */
+
+/* Operands: a block column, the number of the first row (from 1) with a zero. */
+static heddle_status run_look(struct heddle_exec *x)
+{
+    const struct gate_arg *g = heddle_exec_arg(x);
+    const struct la_block a = la_operand(x, 0);
+    int32_t *found = heddle_exec_ptr(x, 1);
+
+    for (size_t j = 0; j < a.n && *found == 0; j++)
+        if (heddle_la_is_zero(g->h.t, la_at(g->h.t, a, g->a0 + j, j)))
+            *found = (int32_t)(g->a0 + j + 1);
+    return HEDDLE_OK;
+}
+
+static heddle_status cuda_look(struct heddle_exec *x)
+{
+    const struct gate_arg *g = heddle_exec_arg(x);
+    struct la_gpu gpu;
+
+    LA_TRY(heddle_gpu_open(&gpu, x, g->h.t));
+    return heddle_gpu_zeros(&gpu, la_operand(x, 0), g->a0,
+                            heddle_exec_ptr(x, 1));
+}
+
+static heddle_status run_shut(struct heddle_exec *x)
+{
+    const struct gate_arg *g = heddle_exec_arg(x);
+    const int32_t found = *(const int32_t *)heddle_exec_ptr(x, 0);
+
+    if (found > 0 && !heddle_la_is_broken(&g->h))
+        shut(g, (size_t)found - 1);
+    return HEDDLE_OK;
+}
+
+static const heddle_kernel kernel_look = {
+    .size = sizeof(heddle_kernel),
+    .name = "gate_look",
+    .noperands = 2,
+    .mode = {HEDDLE_R, HEDDLE_RW},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_look},
+                 {.device = HEDDLE_DEV_CUDA, .run = cuda_look}}};
+
+static const heddle_kernel kernel_shut = {
+    .size = sizeof(heddle_kernel),
+    .name = "gate_shut",
+    .noperands = 1,
+    .mode = {HEDDLE_R},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_shut}}};
+
+/* Block columns are looked at in their order: the first zero counts. */
+static heddle_status look_there(struct gate_arg *g, heddle_matrix *a,
+                                heddle_handle *found)
+{
+    for (size_t k = 0; k < a->nt; k++) {
+        heddle_handle *const op[2] = {a->col[k], found};
+
+        g->a0 = la_first(a, k);
+        LA_TRY(heddle_la_submit(g->h.la, &kernel_look, op, NULL, 2, g,
+                                sizeof(*g), INT16_MAX));
+    }
+    return heddle_la_submit_look(g->h.la, &kernel_shut, found, g, sizeof(*g),
+                                 true);
+}
+
 heddle_status heddle_la_gate_diagonal(const struct la_head *h, heddle_matrix *a,
                                       heddle_matrix *b, bool is_info)
 {
@@ -125,6 +199,12 @@ heddle_status heddle_la_gate_diagonal(const struct la_head *h, heddle_matrix *a,
 
     if (a->nt == 0)
         return HEDDLE_OK;
+    if (h->la->has_cuda) {
+        LA_TRY(heddle_handle_vector(h->la->ctx, NULL, 1, HEDDLE_I32, &token));
+        st = look_there(&g, a, token);
+        heddle_handle_unref(token);
+        return st;
+    }
     if (a->nt + nb > MOST_OPERANDS) {
         LA_TRY(heddle_handle_vector(h->la->ctx, NULL, 1, HEDDLE_U8, &token));
         st = look_long(&g, a, b, token);

@@ -51,44 +51,35 @@ static struct la_block c_part(enum heddle_la_type t, const struct la_pieces *c,
                    i.end - i.first, j.end - j.first);
 }
 
-/* On a core (gpu NULL), or on the device of the task. */
-static heddle_status product(struct la_gpu *gpu, enum heddle_la_type t, char ta,
-                             char tb, const void *alpha, struct la_block a,
-                             struct la_block b, const void *beta,
-                             struct la_block c)
-{
-    if (gpu != NULL)
-        return heddle_gpu_gemm(gpu, ta, tb, alpha, a, b, beta, c);
-    heddle_blas_gemm(t, ta, tb, alpha, a, b, beta, c);
-    return HEDDLE_OK;
-}
-
 /* C = beta C: a product of no columns. */
-static heddle_status scale(struct la_gpu *gpu, enum heddle_la_type t,
-                           const void *beta, const struct la_pieces *c,
-                           size_t c_row, struct la_ranges r)
+static heddle_status scale(struct la_gpu *gpu, const void *beta,
+                           const struct la_pieces *c, size_t c_row,
+                           struct la_ranges r)
 {
+    const enum heddle_la_type t = gpu->t;
+
     for (unsigned p = 0; p < c->n; p++) {
         const struct la_range j = la_cut(r.j, la_piece_columns(c, p));
         const struct la_block to = c_part(t, c, p, c_row, r.i, j);
         const struct la_block a = {to.a, to.m, 0, to.m}, b = {to.a, 0, to.n, 1};
 
-        LA_TRY(product(gpu, t, 'N', 'N', heddle_la_one(t), a, b, beta, to));
+        LA_TRY(
+            heddle_gpu_gemm(gpu, 'N', 'N', heddle_la_one(t), a, b, beta, to));
     }
     return HEDDLE_OK;
 }
 
-static heddle_status multiply(struct la_gpu *gpu, enum heddle_la_type t,
-                              char ta, char tb, const void *alpha,
-                              const struct la_pieces *a,
-                              const struct la_pieces *b, const void *beta,
-                              const struct la_pieces *c, size_t c_row,
-                              struct la_ranges r)
+heddle_status heddle_la_multiply(struct la_gpu *gpu, char ta, char tb,
+                                 const void *alpha, const struct la_pieces *a,
+                                 const struct la_pieces *b, const void *beta,
+                                 const struct la_pieces *c, size_t c_row,
+                                 struct la_ranges r)
 {
+    const enum heddle_la_type t = gpu->t;
     const bool at = ta != 'N', bt = tb != 'N';
 
     if (is_empty(r.k))
-        return scale(gpu, t, beta, c, c_row, r);
+        return scale(gpu, beta, c, c_row, r);
     for (unsigned pc = 0; pc < c->n; pc++)
         for (unsigned pa = 0; pa < a->n; pa++)
             for (unsigned pb = 0; pb < b->n; pb++) {
@@ -107,22 +98,13 @@ static heddle_status multiply(struct la_gpu *gpu, enum heddle_la_type t,
                     j = la_cut(j, bc);
                 if (is_empty(i) || is_empty(j) || is_empty(k))
                     continue;
-                LA_TRY(product(gpu, t, ta, tb, alpha,
-                               piece_part(t, a, pa, at, i, k),
-                               piece_part(t, b, pb, bt, k, j),
-                               k.first == r.k.first ? beta : heddle_la_one(t),
-                               c_part(t, c, pc, c_row, i, j)));
+                LA_TRY(heddle_gpu_gemm(
+                    gpu, ta, tb, alpha, piece_part(t, a, pa, at, i, k),
+                    piece_part(t, b, pb, bt, k, j),
+                    k.first == r.k.first ? beta : heddle_la_one(t),
+                    c_part(t, c, pc, c_row, i, j)));
             }
     return HEDDLE_OK;
-}
-
-void heddle_la_multiply(enum heddle_la_type t, char ta, char tb,
-                        const void *alpha, const struct la_pieces *a,
-                        const struct la_pieces *b, const void *beta,
-                        const struct la_pieces *c, size_t c_row,
-                        struct la_ranges r)
-{
-    (void)multiply(NULL, t, ta, tb, alpha, a, b, beta, c, c_row, r);
 }
 
 /* --- the task ------------------------------------------------------------------ */
@@ -149,15 +131,16 @@ static heddle_status run_on(struct heddle_exec *x, struct la_gpu *gpu)
     heddle_la_pieces(x, t, g->nc, g->na, g->a0, &a);
     if (!g->b_is_a)
         heddle_la_pieces(x, t, g->nc + g->na, g->nb, g->b0, &b);
-    return multiply(gpu, t, g->ta, g->tb, &g->alpha, &a, g->b_is_a ? &a : &b,
-                    &g->beta, &c, g->c_row, g->r);
+    return heddle_la_multiply(gpu, g->ta, g->tb, &g->alpha, &a,
+                              g->b_is_a ? &a : &b, &g->beta, &c, g->c_row,
+                              g->r);
 }
 
 static heddle_status run_gemm(struct heddle_exec *x)
 {
     const struct gemm_arg *g = heddle_exec_arg(x);
 
-    return heddle_la_is_broken(&g->h) ? HEDDLE_OK : run_on(x, NULL);
+    return heddle_la_is_broken(&g->h) ? HEDDLE_OK : run_on(x, &LA_CORE(g->h.t));
 }
 
 static heddle_status cuda_gemm(struct heddle_exec *x)

@@ -32,6 +32,13 @@ static void explicit_v(enum heddle_la_type t, struct la_block v,
     }
 }
 
+/* Updates on a GPU take T as a square. */
+static void clear_below(enum heddle_la_type t, struct la_block tri, size_t n)
+{
+    for (size_t j = 0; j < n; j++)
+        memset(la_at(t, tri, j + 1, j), 0, (n - j - 1) * la_bytes(t));
+}
+
 static heddle_status run_panel(struct heddle_exec *x)
 {
     const struct geqrf_arg *g = heddle_exec_arg(x);
@@ -42,8 +49,10 @@ static heddle_status run_panel(struct heddle_exec *x)
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
     (void)heddle_blas_geqrt3(t, v, tri);
-    if (heddle_exec_noperands(x) > 2)
+    if (heddle_exec_noperands(x) > 2) {
         explicit_v(t, v, la_part(t, la_operand(x, 2), g->k0, 0, v.m, v.n));
+        clear_below(t, tri, g->nk);
+    }
     if (g->nk < a.n) /* more columns than rows: the rest of the block */
         return heddle_la_reflect(
             t, 'L', 'C', v, tri,
@@ -75,12 +84,14 @@ static heddle_status cuda_panel(struct heddle_exec *x)
     struct la_block v;
     struct la_gpu gpu;
 
-    if (heddle_exec_noperands(x) < 3 || g->nk < a.n)
+    if (heddle_exec_noperands(x) < 3)
         return HEDDLE_EDECLINED;
     v = la_operand(x, 2);
+    v = la_part(t, v, g->k0, 0, v.m - g->k0, g->nk);
     LA_TRY(heddle_gpu_open(&gpu, x, t));
-    return heddle_gpu_qr(&gpu, la_part(t, a, g->k0, 0, a.m - g->k0, g->nk),
-                         la_part(t, v, g->k0, 0, v.m - g->k0, g->nk), tri);
+    LA_TRY(heddle_gpu_qr(&gpu, la_part(t, a, g->k0, 0, v.m, g->nk), v, tri));
+    return heddle_gpu_reflect(&gpu, v, tri,
+                              la_part(t, a, g->k0, g->nk, v.m, a.n - g->nk));
 }
 
 static heddle_status cuda_update(struct heddle_exec *x)
@@ -201,7 +212,7 @@ heddle_status heddle_la_geqrf(heddle_la *la, heddle_matrix *a, heddle_matrix *t)
     g.h = heddle_la_begin(la, a);
     if (n == 0)
         return HEDDLE_OK;
-    if (la->has_cuda && !la_is_complex(a->t))
+    if (la->has_cuda)
         LA_TRY(heddle_la_temporary(la, a->dtype, a->m, n, a->nb, &v));
     st = submit_all(&g, a, t, v);
     heddle_matrix_destroy(v);

@@ -201,14 +201,18 @@ static heddle_status cuda_panel(struct heddle_exec *x)
     const enum heddle_la_type t = g->h.t;
     const struct la_block all = la_operand(x, 0);
     const struct la_block a = la_part(t, all, g->k0, 0, all.m - g->k0, all.n);
-    int *info = heddle_exec_ptr(x, 2);
+    int *info = heddle_exec_ptr(x, g->has_pivots ? 2 : 1);
     struct la_gpu gpu;
 
-    if (!g->has_pivots || info == NULL)
+    if (info == NULL)
         return HEDDLE_EDECLINED;
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK; /* nor has a panel on a core left pivots then */
     LA_TRY(heddle_gpu_open(&gpu, x, t));
+    if (!g->has_pivots) {
+        LA_TRY(heddle_gpu_getrf_open(&gpu, a));
+        return heddle_gpu_getrf(&gpu, a, NULL, info + g->k);
+    }
     LA_TRY(heddle_gpu_lu(&gpu, a, g->k0, heddle_exec_ptr(x, 1), info + g->k));
     if (g->has_aux)
         LA_TRY(heddle_gpu_lu_aux(&gpu, la_part(t, a, 0, 0, a.m, g->nk),
@@ -238,7 +242,7 @@ static heddle_status cuda_update(struct heddle_exec *x)
     } else {
         if (g->has_pivots)
             LA_TRY(heddle_gpu_swap(&gpu, la_part(t, aj, g->k0, 0, m, n),
-                                   heddle_exec_ptr(x, 2), g->nk, g->k0));
+                                   heddle_exec_ptr(x, 2), g->nk, g->k0, false));
         LA_TRY(heddle_gpu_trsm(&gpu, 'L', 'L', 'N', 'U', heddle_la_one(t),
                                la_part(t, ak, g->k0, 0, g->nk, g->nk), u));
     }
@@ -265,7 +269,7 @@ static heddle_status cuda_back(struct heddle_exec *x)
         return HEDDLE_OK;
     LA_TRY(heddle_gpu_open(&gpu, x, g->h.t));
     return heddle_gpu_swap(&gpu, la_part(g->h.t, a, g->k0, 0, a.m - g->k0, a.n),
-                           heddle_exec_ptr(x, 1), g->nk, g->k0);
+                           heddle_exec_ptr(x, 1), g->nk, g->k0, false);
 }
 
 /* --- costs ---------------------------------------------------------------------- */
@@ -356,16 +360,19 @@ static heddle_status submit_step(heddle_matrix *a, const struct getrf_arg *g,
 {
     static const enum heddle_mode panel[4] = {HEDDLE_RW, HEDDLE_W, HEDDLE_RW,
                                               HEDDLE_W},
+                                  panel_nopiv[2] = {HEDDLE_RW, HEDDLE_RW},
                                   update[4] = {HEDDLE_R, HEDDLE_RW, HEDDLE_R,
                                                HEDDLE_R},
                                   back[2] = {HEDDLE_RW, HEDDLE_R};
     const unsigned more = pivots != NULL ? 1 : 0, last = aux != NULL ? 1 : 0;
-    heddle_handle *const diag[4] = {a->col[g->k], pivots, record, aux};
+    heddle_handle *const diag[4] = {a->col[g->k], pivots, record, aux},
+                         *const nopiv[2] = {a->col[g->k], record};
     heddle_la *la = g->h.la;
 
-    LA_TRY(heddle_la_submit(la, &kernel_panel, diag, panel,
-                            1 + more + (more != 0 && record != NULL) + last, g,
-                            sizeof(*g), (int)(2 * (a->nt - g->k) + 1)));
+    LA_TRY(heddle_la_submit(la, &kernel_panel, more != 0 ? diag : nopiv,
+                            more != 0 ? panel : panel_nopiv,
+                            1 + more + (record != NULL) + last, g, sizeof(*g),
+                            (int)(2 * (a->nt - g->k) + 1)));
     for (size_t j = g->k + 1; j < a->nt; j++) {
         heddle_handle *const op[4] = {a->col[g->k], a->col[j], pivots, aux};
         const heddle_kernel *kernel =

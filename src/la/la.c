@@ -272,29 +272,39 @@ heddle_status heddle_la_record(heddle_la *la, size_t n, heddle_handle **out)
                : HEDDLE_OK;
 }
 
+heddle_status heddle_la_submit_look(heddle_la *la, const heddle_kernel *kernel,
+                                    heddle_handle *operand, const void *arg,
+                                    size_t arg_bytes, bool is_awaited)
+{
+    heddle_event *looked = NULL;
+    const heddle_status st = heddle_submit(
+        la->ctx, kernel,
+        &(struct heddle_call){.operand = {operand},
+                              .arg = arg,
+                              .arg_bytes = arg_bytes,
+                              .opts = &(struct heddle_task_opts){
+                                  .size = sizeof(struct heddle_task_opts),
+                                  .group = la->group,
+                                  .event_out = is_awaited ? &looked : NULL}});
+
+    if (looked != NULL) {
+        heddle_event_unref(la->looked);
+        la->looked = looked;
+    }
+    return st;
+}
+
 heddle_status heddle_la_collect(const struct la_head *h, heddle_handle *record,
                                 size_t step, bool breaks)
 {
     const struct collect_arg g = {*h, step, breaks};
-    heddle_event *looked = NULL;
-    heddle_status st = HEDDLE_OK;
+    heddle_status st;
 
     if (record == NULL)
         return HEDDLE_OK;
-    st = heddle_submit(
-        h->la->ctx, &kernel_collect,
-        &(struct heddle_call){.operand = {record},
-                              .arg = &g,
-                              .arg_bytes = sizeof(g),
-                              .opts = &(struct heddle_task_opts){
-                                  .size = sizeof(struct heddle_task_opts),
-                                  .group = h->la->group,
-                                  .event_out = breaks ? &looked : NULL}});
+    st = heddle_la_submit_look(h->la, &kernel_collect, record, &g, sizeof(g),
+                               breaks);
     heddle_handle_unref(record);
-    if (looked != NULL) {
-        heddle_event_unref(h->la->looked);
-        h->la->looked = looked;
-    }
     return st;
 }
 

@@ -119,6 +119,12 @@ heddle_status heddle_la_submit(heddle_la *la, const heddle_kernel *kernel,
                                const enum heddle_mode *modes, unsigned n,
                                const void *arg, size_t arg_bytes, int priority);
 
+/* A task on one operand, on a core, that tells what a device has found; all later tasks
+ * of the sequence wait for it if is_awaited. */
+heddle_status heddle_la_submit_look(heddle_la *la, const heddle_kernel *kernel,
+                                    heddle_handle *operand, const void *arg,
+                                    size_t arg_bytes, bool is_awaited);
+
 /* How many block columns of a a routine should work on at once: all, or as many as
  * the smallest device has room for with as many passing by. */
 size_t heddle_la_fits(const heddle_la *la, const heddle_matrix *a);
@@ -196,6 +202,14 @@ heddle_status heddle_la_pivots(heddle_la *la, int *ipiv, size_t n, size_t nb,
 heddle_status heddle_la_pivots_read(heddle_la *la, const int *ipiv, size_t n,
                                     size_t most, heddle_handle **out,
                                     size_t *count_out);
+
+/* The n pivots at ipiv as one operand, a new reference: the handle of that part, where
+ * tasks may still write it, or one for the program's memory. */
+heddle_status heddle_la_pivots_part(heddle_la *la, const int *ipiv, size_t n,
+                                    heddle_handle **out);
+
+/* How many belong together in pivots that begin at ipiv; 0: nobody knows them. */
+size_t heddle_la_pivots_width(const heddle_la *la, const int *ipiv);
 
 /* All of them go home; their tasks have ended. */
 void heddle_la_pivots_drop(heddle_la *la);

@@ -7,6 +7,8 @@
  * its conversion to memory of the four types, and a context with a sequence.
  *
  * Everything a test makes with these goes at test_forget().
+ *
+ * LA_TEST_DEVICES in the environment: "cuda", tasks run on a device as well; "only-cuda", no task of a sequence may run elsewhere, and one that is declined fails.
  */
 #include <complex.h>
 #include <float.h>
@@ -22,6 +24,9 @@ struct ref {
 
 static void *test_kept[4096];
 static size_t test_nkept;
+static heddle_ctx
+    *test_ctx; /* one with devices, which keep memory pinned until its
+                                handles have gone */
 
 static inline void *test_keep(size_t bytes)
 {
@@ -34,6 +39,8 @@ static inline void *test_keep(size_t bytes)
 
 static inline void test_forget(void)
 {
+    if (test_ctx != NULL)
+        CHECK_OK(heddle_wait(test_ctx));
     while (test_nkept > 0)
         free(test_kept[--test_nkept]);
 }
@@ -229,30 +236,54 @@ struct rig {
     heddle_la *la;
 };
 
-/* False: no BLAS here. */
-static inline bool rig_open(struct rig *r, unsigned workers)
+/* Devices that tests are asked for; NULL: none. */
+static inline const char *test_devices(void)
 {
+    return getenv("LA_TEST_DEVICES");
+}
+
+/* False: no BLAS here, or not the device that is asked for. */
+static inline bool rig_open_on(struct rig *r, unsigned workers,
+                               const char *devices)
+{
+    const bool only = devices != NULL && strcmp(devices, "only-cuda") == 0;
     const struct heddle_ctx_opts o = {.size = sizeof(o),
                                       .nworkers = workers,
                                       .sched = "prio",
-                                      .devices = "none",
+                                      .devices =
+                                          devices != NULL ? "cuda" : "none",
                                       .model_dir = ""};
-    heddle_status st;
+    const struct heddle_la_opts lo = {
+        .size = sizeof(lo), .devices = only ? 1u << HEDDLE_DEV_CUDA : 0};
+    heddle_status st = heddle_ctx_create(&o, &r->ctx);
 
-    CHECK_OK(heddle_ctx_create(&o, &r->ctx));
-    st = heddle_la_create(r->ctx, NULL, &r->la);
+    if (st != HEDDLE_OK && devices != NULL)
+        return false;
+    CHECK_OK(st);
+    st = heddle_la_create(r->ctx, &lo, &r->la);
+    if (st == HEDDLE_OK && devices != NULL && !r->la->has_cuda) {
+        heddle_la_destroy(r->la);
+        st = HEDDLE_ENOENT;
+    }
     if (st == HEDDLE_ENOENT) {
         CHECK_OK(heddle_ctx_destroy(r->ctx));
         return false;
     }
     CHECK_OK(st);
+    test_ctx = r->la->has_cuda ? r->ctx : NULL;
     return true;
+}
+
+static inline bool rig_open(struct rig *r, unsigned workers)
+{
+    return rig_open_on(r, workers, test_devices());
 }
 
 static inline void rig_close(struct rig *r)
 {
     heddle_la_destroy(r->la);
     CHECK_OK(heddle_ctx_destroy(r->ctx));
+    test_ctx = NULL;
     test_forget();
 }
 
@@ -260,7 +291,7 @@ static inline void rig_close(struct rig *r)
     struct rig r;                                                              \
                                                                                \
     if (!rig_open(&r, 3))                                                      \
-    SKIP("there is no BLAS here")
+    SKIP("there is no BLAS here, or no such device")
 
 /* In place at p, or (p NULL) of the runtime with the values of `of`. */
 static inline heddle_matrix *rig_matrix(struct rig *r, enum heddle_la_type t,
@@ -269,18 +300,22 @@ static inline heddle_matrix *rig_matrix(struct rig *r, enum heddle_la_type t,
 {
     heddle_matrix *a = NULL;
 
+    if (r->la->has_cuda) /* an earlier one on this memory has gone */
+        CHECK_OK(heddle_wait(r->ctx));
     CHECK_OK(
         heddle_matrix_create_nb(r->la, test_dtype[t], m, n, p, ld, nb, &a));
     return a;
 }
 
-/* Waits; the sequence ends well with that info. */
+/* Waits, and brings home what is on devices; the sequence ends well with that info. */
 static inline void rig_wait(struct rig *r, int info)
 {
     int got = 0;
 
     CHECK_OK(heddle_la_wait(r->la, &got));
     CHECK_EQ(got, info);
+    if (r->la->has_cuda)
+        CHECK_OK(heddle_wait(r->ctx));
 }
 
 #endif /* HEDDLE_LA_TEST_H */

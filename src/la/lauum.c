@@ -9,6 +9,7 @@
  * In both the updates of the n before k read block column k, then its diagonal
  * changes it; k goes upwards.
  */
+#include "la/cuda.h"
 #include "la/la.h"
 
 struct lauum_arg {
@@ -18,7 +19,7 @@ struct lauum_arg {
     size_t n0;     /* first row of block n */
 };
 
-static heddle_status run_update(struct heddle_exec *x)
+static heddle_status update_on(struct heddle_exec *x, struct la_gpu *gpu)
 {
     const struct lauum_arg *g = heddle_exec_arg(x);
     const enum heddle_la_type t = g->h.t;
@@ -31,20 +32,36 @@ static heddle_status run_update(struct heddle_exec *x)
     if (g->uplo == 'U') {
         const struct la_block un = la_part(t, ak, g->n0, 0, n, g->nk);
 
-        heddle_blas_gemm(t, 'N', 'C', one, la_part(t, ak, 0, 0, g->n0, g->nk),
-                         un, one, la_part(t, an, 0, 0, g->n0, n));
-        heddle_blas_syrk(t, true, 'U', 'N', one, un, one,
-                         la_part(t, an, g->n0, 0, n, n));
+        LA_TRY(heddle_gpu_gemm(gpu, 'N', 'C', one,
+                               la_part(t, ak, 0, 0, g->n0, g->nk), un, one,
+                               la_part(t, an, 0, 0, g->n0, n)));
+        return heddle_gpu_syrk(gpu, true, 'U', 'N', one, un, one,
+                               la_part(t, an, g->n0, 0, n, n));
     } else {
         const struct la_block row = la_part(t, an, g->k0, 0, g->nk, n);
 
-        heddle_blas_trmm(t, 'L', 'L', 'C', 'N', one,
-                         la_part(t, ak, g->k0, 0, g->nk, g->nk), row);
-        heddle_blas_gemm(t, 'C', 'N', one,
-                         la_part(t, ak, below, 0, ak.m - below, g->nk),
-                         la_part(t, an, below, 0, an.m - below, n), one, row);
+        LA_TRY(heddle_gpu_trmm(gpu, 'L', 'L', 'C', 'N', one,
+                               la_part(t, ak, g->k0, 0, g->nk, g->nk), row));
+        return heddle_gpu_gemm(
+            gpu, 'C', 'N', one, la_part(t, ak, below, 0, ak.m - below, g->nk),
+            la_part(t, an, below, 0, an.m - below, n), one, row);
     }
-    return HEDDLE_OK;
+}
+
+static heddle_status run_update(struct heddle_exec *x)
+{
+    const struct lauum_arg *g = heddle_exec_arg(x);
+
+    return update_on(x, &LA_CORE(g->h.t));
+}
+
+static heddle_status cuda_update(struct heddle_exec *x)
+{
+    const struct lauum_arg *g = heddle_exec_arg(x);
+    struct la_gpu gpu;
+
+    LA_TRY(heddle_gpu_open(&gpu, x, g->h.t));
+    return update_on(x, &gpu);
 }
 
 static heddle_status run_diagonal(struct heddle_exec *x)
@@ -66,6 +83,31 @@ static heddle_status run_diagonal(struct heddle_exec *x)
         heddle_blas_syrk(t, true, 'L', 'C', one,
                          la_part(t, a, below, 0, a.m - below, g->nk), one, d);
     return HEDDLE_OK;
+}
+
+static heddle_status cuda_diagonal(struct heddle_exec *x)
+{
+    const struct lauum_arg *g = heddle_exec_arg(x);
+    const enum heddle_la_type t = g->h.t;
+    const struct la_block a = la_operand(x, 0);
+    const struct la_block d = la_part(t, a, g->k0, 0, g->nk, g->nk);
+    const size_t below = g->k0 + g->nk;
+    const void *one = heddle_la_one(t);
+    struct la_gpu gpu;
+
+    if (heddle_la_is_broken(&g->h))
+        return HEDDLE_OK;
+    LA_TRY(heddle_gpu_open(&gpu, x, t));
+    LA_TRY(heddle_gpu_has_squares(&gpu, g->nk, 1));
+    if (g->uplo == 'U')
+        LA_TRY(heddle_gpu_trmm(&gpu, 'R', 'U', 'C', 'N', one, d,
+                               la_part(t, a, 0, 0, g->k0, g->nk)));
+    LA_TRY(heddle_gpu_lauum(&gpu, g->uplo, d));
+    return g->uplo == 'L' && below < a.m
+               ? heddle_gpu_syrk(&gpu, true, 'L', 'C', one,
+                                 la_part(t, a, below, 0, a.m - below, g->nk),
+                                 one, d)
+               : HEDDLE_OK;
 }
 
 static struct heddle_cost cost_update(struct heddle_exec *x)
@@ -96,7 +138,8 @@ static const heddle_kernel kernel_update = {
     .name = "lauum_update",
     .noperands = 2,
     .mode = {HEDDLE_R, HEDDLE_RW},
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_update}},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_update},
+                 {.device = HEDDLE_DEV_CUDA, .run = cuda_update}},
     .cost = cost_update};
 
 static const heddle_kernel kernel_diagonal = {
@@ -104,7 +147,10 @@ static const heddle_kernel kernel_diagonal = {
     .name = "lauum_diagonal",
     .noperands = 1,
     .mode = {HEDDLE_RW},
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_diagonal}},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_diagonal},
+                 {.device = HEDDLE_DEV_CUDA,
+                  .run = cuda_diagonal,
+                  .scratch_bytes = LA_GPU_SCRATCH}},
     .cost = cost_diagonal};
 
 heddle_status heddle_la_lauum(heddle_la *la, char uplo, heddle_matrix *a)

@@ -612,7 +612,6 @@ static heddle_status cuda_whole(struct heddle_exec *x)
     LA_TRY(heddle_gpu_open(&gpu, x, t));
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
-    LA_TRY(heddle_gpu_add_symm_open(&gpu));
     LA_TRY(heddle_gpu_gemm(&gpu, 'N', 'N', one,
                            (struct la_block){y.a, y.m, 0, y.m},
                            (struct la_block){y.a, 0, y.n, 1}, &g->beta, y));
@@ -625,12 +624,12 @@ static heddle_status cuda_whole(struct heddle_exec *x)
                               vj = la_part(t, v, j0, 0, n, v.n),
                               yj = la_part(t, y, j0, 0, n, y.n);
 
-        LA_TRY(heddle_gpu_add_symm(&gpu, g->uplo, &g->alpha,
-                                   la_part(t, a, j0, 0, n, n), vj, yj));
+        LA_TRY(heddle_gpu_symm(&gpu, true, 'L', g->uplo, &g->alpha,
+                               la_part(t, a, j0, 0, n, n), vj, one, yj));
         LA_TRY(heddle_gpu_gemm(&gpu, 'N', 'N', &g->alpha, off, vj, one,
                                la_part(t, y, first, 0, m, y.n)));
         if (m > 0)
-            LA_TRY(heddle_gpu_gemm(&gpu, 'T', 'N', &g->alpha, off,
+            LA_TRY(heddle_gpu_gemm(&gpu, 'C', 'N', &g->alpha, off,
                                    la_part(t, v, first, 0, m, v.n), one, yj));
     }
     return HEDDLE_OK;

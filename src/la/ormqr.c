@@ -9,9 +9,9 @@
  *         are those of the identity, which H_k leaves alone. In place, block
  *         column k becomes H_k [0; I; 0] when the columns right of it have it.
  */
-#include "la/la.h"
-
+#include "la/cuda.h"
 #include "la/flip.h"
+#include "la/la.h"
 #include "la/reflect.h"
 
 enum { APPLY_MANY = 14, APPLY_WIDTH = 256 };
@@ -123,6 +123,61 @@ static heddle_status run_form(struct heddle_exec *x)
     return HEDDLE_OK;
 }
 
+/* --- the same on a GPU ---------------------------------------------------------- */
+
+static heddle_status cuda_apply(struct heddle_exec *x)
+{
+    const struct ormqr_arg *g = heddle_exec_arg(x);
+    const enum heddle_la_type t = g->h.t;
+    const struct la_block v = la_operand(x, 0), tri = la_operand(x, 1);
+    struct la_gpu gpu;
+
+    if (heddle_la_is_broken(&g->h))
+        return HEDDLE_OK;
+    LA_TRY(heddle_gpu_open(&gpu, x, t));
+    for (unsigned i = 2; i < heddle_exec_noperands(x); i++) {
+        const struct la_block c = la_operand(x, i);
+
+        LA_TRY(heddle_gpu_reflect_packed(
+            &gpu, g->trans, la_part(t, v, g->k0, 0, v.m - g->k0, g->nk), tri,
+            la_part(t, c, g->k0, 0, c.m - g->k0, c.n)));
+    }
+    return HEDDLE_OK;
+}
+
+static heddle_status cuda_identity(struct heddle_exec *x)
+{
+    const struct ormqr_arg *g = heddle_exec_arg(x);
+    struct la_gpu gpu;
+
+    if (heddle_la_is_broken(&g->h))
+        return HEDDLE_OK;
+    LA_TRY(heddle_gpu_open(&gpu, x, g->h.t));
+    return heddle_gpu_identity(&gpu, la_operand(x, 0), g->column);
+}
+
+static heddle_status cuda_form(struct heddle_exec *x)
+{
+    const struct ormqr_arg *g = heddle_exec_arg(x);
+    const enum heddle_la_type t = g->h.t;
+    const struct la_block a = la_operand(x, 0), tri = la_operand(x, 1);
+    const struct la_block v = la_part(t, a, g->k0, 0, a.m - g->k0, g->nk);
+    const struct la_block more = la_part(t, a, 0, g->nk, a.m, a.n - g->nk);
+    struct la_gpu gpu;
+
+    if (heddle_la_is_broken(&g->h))
+        return HEDDLE_OK;
+    LA_TRY(heddle_gpu_open(&gpu, x, t));
+    LA_TRY(heddle_gpu_has_squares(&gpu, g->nk, 2));
+    LA_TRY(heddle_gpu_identity(&gpu, more, g->k0 + g->nk));
+    LA_TRY(heddle_gpu_reflect_packed(&gpu, 'N', v, tri,
+                                     la_part(t, more, g->k0, 0, v.m, more.n)));
+    LA_TRY(heddle_gpu_form(&gpu, v, tri));
+    return heddle_gpu_identity(&gpu, la_part(t, a, 0, 0, g->k0, g->nk), g->k0);
+}
+
+/* --- costs ---------------------------------------------------------------------- */
+
 static struct heddle_cost cost_apply(struct heddle_exec *x)
 {
     const struct ormqr_arg *g = heddle_exec_arg(x);
@@ -160,7 +215,10 @@ static const heddle_kernel kernel_apply = {
     .name = "ormqr_apply",
     .noperands = 3,
     .mode = {HEDDLE_R, HEDDLE_R, HEDDLE_RW},
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_apply}},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_apply},
+                 {.device = HEDDLE_DEV_CUDA,
+                  .run = cuda_apply,
+                  .scratch_bytes = LA_GPU_SCRATCH}},
     .cost = cost_apply};
 
 static const heddle_kernel kernel_form = {
@@ -168,7 +226,10 @@ static const heddle_kernel kernel_form = {
     .name = "orgqr_form",
     .noperands = 2,
     .mode = {HEDDLE_RW, HEDDLE_R},
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_form}},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_form},
+                 {.device = HEDDLE_DEV_CUDA,
+                  .run = cuda_form,
+                  .scratch_bytes = LA_GPU_SCRATCH}},
     .cost = cost_form};
 
 static const heddle_kernel kernel_identity = {
@@ -176,7 +237,8 @@ static const heddle_kernel kernel_identity = {
     .name = "orgqr_identity",
     .noperands = 1,
     .mode = {HEDDLE_W},
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_identity}},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_identity},
+                 {.device = HEDDLE_DEV_CUDA, .run = cuda_identity}},
     .cost = cost_identity};
 
 /* --- loops ---------------------------------------------------------------------- */

@@ -121,3 +121,32 @@ heddle_status heddle_la_pivots_read(heddle_la *la, const int *ipiv, size_t n,
         }
     return HEDDLE_OK;
 }
+
+heddle_status heddle_la_pivots_part(heddle_la *la, const int *ipiv, size_t n,
+                                    heddle_handle **out)
+{
+    heddle_handle *part = NULL;
+    size_t count = 0;
+
+    LA_TRY(heddle_la_pivots_read(la, ipiv, n, 1, &part, &count));
+    if (count == 1) {
+        for (const struct la_pivots *p = la->pivots; p != NULL; p = p->next)
+            for (size_t i = 0; i < p->nt; i++)
+                if (p->part[i] == part && p->ipiv + i * p->nb == ipiv &&
+                    la_min(p->nb, p->n - i * p->nb) == n) {
+                    *out = heddle_handle_ref(part);
+                    return HEDDLE_OK;
+                }
+        LA_TRY(settle(la)); /* cut in another way */
+    }
+    return heddle_handle_vector(la->ctx, (void *)(uintptr_t)ipiv, n, HEDDLE_I32,
+                                out);
+}
+
+size_t heddle_la_pivots_width(const heddle_la *la, const int *ipiv)
+{
+    for (const struct la_pivots *p = la->pivots; p != NULL; p = p->next)
+        if (p->ipiv == ipiv)
+            return p->nb;
+    return 0;
+}

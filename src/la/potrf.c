@@ -119,13 +119,13 @@ static heddle_status cuda_panel(struct heddle_exec *x)
     }
     LA_TRY(heddle_gpu_potrf_open(&gpu, g->uplo, d));
     if (g->uplo == 'U')
-        LA_TRY(heddle_gpu_syrk(&gpu, 'U', 'T', heddle_la_minus_one(t),
+        LA_TRY(heddle_gpu_syrk(&gpu, true, 'U', 'C', heddle_la_minus_one(t),
                                la_part(t, a, 0, 0, g->k0, g->nk),
                                heddle_la_one(t), d));
     LA_TRY(heddle_gpu_potrf(&gpu, g->uplo, d, info + g->k));
     if (g->uplo == 'U')
         return HEDDLE_OK;
-    return heddle_gpu_trsm(&gpu, 'R', 'L', 'T', 'N', heddle_la_one(t), d,
+    return heddle_gpu_trsm(&gpu, 'R', 'L', 'C', 'N', heddle_la_one(t), d,
                            la_part(t, a, below, 0, a.m - below, g->nk));
 }
 
@@ -143,18 +143,18 @@ static heddle_status cuda_update(struct heddle_exec *x)
         const size_t n = aj.n, below = g->j0 + n;
         const struct la_block top = la_part(t, ak, g->j0, 0, n, g->nk);
 
-        LA_TRY(heddle_gpu_syrk(&gpu, 'L', 'N', minus, top, one,
+        LA_TRY(heddle_gpu_syrk(&gpu, true, 'L', 'N', minus, top, one,
                                la_part(t, aj, g->j0, 0, n, n)));
-        return heddle_gpu_gemm(&gpu, 'N', 'T', minus,
+        return heddle_gpu_gemm(&gpu, 'N', 'C', minus,
                                la_part(t, ak, below, 0, ak.m - below, g->nk),
                                top, one,
                                la_part(t, aj, below, 0, aj.m - below, n));
     }
-    LA_TRY(heddle_gpu_gemm(&gpu, 'T', 'N', minus,
+    LA_TRY(heddle_gpu_gemm(&gpu, 'C', 'N', minus,
                            la_part(t, ak, 0, 0, g->k0, g->nk),
                            la_part(t, aj, 0, 0, g->k0, aj.n), one,
                            la_part(t, aj, g->k0, 0, g->nk, aj.n)));
-    return heddle_gpu_trsm(&gpu, 'L', 'U', 'T', 'N', one,
+    return heddle_gpu_trsm(&gpu, 'L', 'U', 'C', 'N', one,
                            la_part(t, ak, g->k0, 0, g->nk, g->nk),
                            la_part(t, aj, g->k0, 0, g->nk, aj.n));
 }

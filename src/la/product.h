@@ -10,6 +10,7 @@
  * what it needs; inside of it they are pieces: those that lie beside each other in
  * memory are one.
  */
+#include "la/cuda.h"
 #include "la/la.h"
 
 enum {
@@ -100,12 +101,13 @@ struct la_ranges {
     struct la_range i, j, k;
 };
 
-/* The same on pieces that cover what it needs; c begins with row c_row. */
-void heddle_la_multiply(enum heddle_la_type t, char ta, char tb,
-                        const void *alpha, const struct la_pieces *a,
-                        const struct la_pieces *b, const void *beta,
-                        const struct la_pieces *c, size_t c_row,
-                        struct la_ranges r);
+/* The same on pieces that cover what it needs; c begins with row c_row. Where `gpu`
+ * says. */
+heddle_status heddle_la_multiply(struct la_gpu *gpu, char ta, char tb,
+                                 const void *alpha, const struct la_pieces *a,
+                                 const struct la_pieces *b, const void *beta,
+                                 const struct la_pieces *c, size_t c_row,
+                                 struct la_ranges r);
 
 struct la_product {
     heddle_matrix *a, *b, *c; /* c is neither a nor b */

@@ -32,9 +32,10 @@ static char transposed(const struct symm_arg *g)
 /* --- left ------------------------------------------------------------------------ */
 
 /* What piece p of A, columns s, adds to columns of C. */
-static void left_piece(const struct symm_arg *g, struct la_block a,
-                       struct la_range s, struct la_block b, const void *beta,
-                       struct la_block c)
+static heddle_status left_piece(const struct symm_arg *g, struct la_gpu *gpu,
+                                struct la_block a, struct la_range s,
+                                struct la_block b, const void *beta,
+                                struct la_block c)
 {
     const enum heddle_la_type t = g->h.t;
     const void *one = heddle_la_one(t);
@@ -45,18 +46,20 @@ static void left_piece(const struct symm_arg *g, struct la_block a,
     const struct la_block bs = la_part(t, b, s.first, 0, n, b.n),
                           cs = la_part(t, c, s.first, 0, n, c.n);
 
-    heddle_blas_symm(t, g->is_hermitian, 'L', g->uplo, &g->alpha,
-                     la_part(t, a, s.first, 0, n, n), bs, beta, cs);
+    LA_TRY(heddle_gpu_symm(gpu, g->is_hermitian, 'L', g->uplo, &g->alpha,
+                           la_part(t, a, s.first, 0, n, n), bs, beta, cs));
     if (rest == 0)
-        return;
-    heddle_blas_gemm(t, 'N', 'N', &g->alpha, off, bs, one,
-                     la_part(t, c, first, 0, rest, c.n));
-    heddle_blas_gemm(t, transposed(g), 'N', &g->alpha, off,
-                     la_part(t, b, first, 0, rest, b.n), one, cs);
+        return HEDDLE_OK;
+    LA_TRY(heddle_gpu_gemm(gpu, 'N', 'N', &g->alpha, off, bs, one,
+                           la_part(t, c, first, 0, rest, c.n)));
+    return heddle_gpu_gemm(gpu, transposed(g), 'N', &g->alpha, off,
+                           la_part(t, b, first, 0, rest, b.n), one, cs);
 }
 
-static void run_left(const struct symm_arg *g, const struct la_pieces *a,
-                     const struct la_pieces *b, const struct la_pieces *c)
+static heddle_status run_left(const struct symm_arg *g, struct la_gpu *gpu,
+                              const struct la_pieces *a,
+                              const struct la_pieces *b,
+                              const struct la_pieces *c)
 {
     const enum heddle_la_type t = g->h.t;
     const struct la_range all = {0, c->block[0].m};
@@ -64,8 +67,8 @@ static void run_left(const struct symm_arg *g, const struct la_pieces *a,
     const void *one = heddle_la_one(t);
 
     if (g->is_first && !is_one) /* pieces add to each other's rows */
-        heddle_la_multiply(t, 'N', 'N', one, a, b, &g->beta, c, 0,
-                           (struct la_ranges){all, g->j, {0, 0}});
+        LA_TRY(heddle_la_multiply(gpu, 'N', 'N', one, a, b, &g->beta, c, 0,
+                                  (struct la_ranges){all, g->j, {0, 0}}));
     for (unsigned p = 0; p < c->n; p++)
         for (unsigned q = 0; q < b->n; q++) {
             const struct la_range cc = la_piece_columns(c, p),
@@ -76,20 +79,24 @@ static void run_left(const struct symm_arg *g, const struct la_pieces *a,
             if (n == 0)
                 continue;
             for (unsigned r = 0; r < a->n; r++)
-                left_piece(
-                    g, a->block[r], la_piece_columns(a, r),
+                LA_TRY(left_piece(
+                    g, gpu, a->block[r], la_piece_columns(a, r),
                     la_part(t, b->block[q], 0, j.first - bc.first, all.end, n),
                     g->is_first && is_one ? &g->beta : one,
-                    la_part(t, c->block[p], 0, j.first - cc.first, all.end, n));
+                    la_part(t, c->block[p], 0, j.first - cc.first, all.end,
+                            n)));
         }
+    return HEDDLE_OK;
 }
 
 /* --- right: the square of A that belongs to columns j --------------------------- */
 
 /* Columns s of C, where A and B are one piece; then the rest of the square. */
-static void right_piece(const struct symm_arg *g, const struct la_pieces *a,
-                        const struct la_pieces *b, unsigned p, unsigned q,
-                        struct la_range s, const struct la_pieces *c)
+static heddle_status right_piece(const struct symm_arg *g, struct la_gpu *gpu,
+                                 const struct la_pieces *a,
+                                 const struct la_pieces *b, unsigned p,
+                                 unsigned q, struct la_range s,
+                                 const struct la_pieces *c)
 {
     const enum heddle_la_type t = g->h.t;
     const bool is_lower = g->uplo == 'L';
@@ -101,21 +108,25 @@ static void right_piece(const struct symm_arg *g, const struct la_pieces *a,
     const size_t n = s.end - s.first;
     const void *one = heddle_la_one(t);
 
-    heddle_blas_symm(
-        t, g->is_hermitian, 'R', g->uplo, &g->alpha,
+    LA_TRY(heddle_gpu_symm(
+        gpu, g->is_hermitian, 'R', g->uplo, &g->alpha,
         la_part(t, a->block[p], s.first, s.first - a->first[p], n, n),
         la_part(t, b->block[q], 0, s.first - b->first[q], rows.end, n),
-        &g->beta, la_part(t, c->block[0], 0, s.first - g->c0, rows.end, n));
+        &g->beta, la_part(t, c->block[0], 0, s.first - g->c0, rows.end, n)));
     if (stored.first < stored.end)
-        heddle_la_multiply(t, 'N', 'N', &g->alpha, b, a, one, c, 0,
-                           (struct la_ranges){rows, s, stored});
-    if (mirrored.first < mirrored.end)
-        heddle_la_multiply(t, 'N', transposed(g), &g->alpha, b, a, one, c, 0,
-                           (struct la_ranges){rows, s, mirrored});
+        LA_TRY(heddle_la_multiply(gpu, 'N', 'N', &g->alpha, b, a, one, c, 0,
+                                  (struct la_ranges){rows, s, stored}));
+    return mirrored.first < mirrored.end
+               ? heddle_la_multiply(gpu, 'N', transposed(g), &g->alpha, b, a,
+                                    one, c, 0,
+                                    (struct la_ranges){rows, s, mirrored})
+               : HEDDLE_OK;
 }
 
-static void run_right(const struct symm_arg *g, const struct la_pieces *a,
-                      const struct la_pieces *b, const struct la_pieces *c)
+static heddle_status run_right(const struct symm_arg *g, struct la_gpu *gpu,
+                               const struct la_pieces *a,
+                               const struct la_pieces *b,
+                               const struct la_pieces *c)
 {
     for (unsigned p = 0; p < a->n; p++)
         for (unsigned q = 0; q < b->n; q++) {
@@ -123,13 +134,14 @@ static void run_right(const struct symm_arg *g, const struct la_pieces *a,
                 g->j, la_cut(la_piece_columns(a, p), la_piece_columns(b, q)));
 
             if (s.first < s.end)
-                right_piece(g, a, b, p, q, s, c);
+                LA_TRY(right_piece(g, gpu, a, b, p, q, s, c));
         }
+    return HEDDLE_OK;
 }
 
 /* --- the task --------------------------------------------------------------------- */
 
-static heddle_status run_symm(struct heddle_exec *x)
+static heddle_status run_on(struct heddle_exec *x, struct la_gpu *gpu)
 {
     const struct symm_arg *g = heddle_exec_arg(x);
     const enum heddle_la_type t = g->h.t;
@@ -140,11 +152,32 @@ static heddle_status run_symm(struct heddle_exec *x)
     heddle_la_pieces(x, t, 0, g->nc, g->c0, &c);
     heddle_la_pieces(x, t, g->nc, g->na, g->a0, &a);
     heddle_la_pieces(x, t, g->nc + g->na, g->nb, g->b0, &b);
-    if (g->side == 'L')
-        run_left(g, &a, &b, &c);
-    else
-        run_right(g, &a, &b, &c);
-    return HEDDLE_OK;
+    if (la_is_zero(t, &g->alpha)) /* nothing of A and B is looked at */
+        return g->is_first
+                   ? heddle_la_multiply(
+                         gpu, 'N', 'N', &g->alpha, &a, &b, &g->beta, &c, 0,
+                         (struct la_ranges){{0, c.block[0].m}, g->j, {0, 0}})
+                   : HEDDLE_OK;
+    return g->side == 'L' ? run_left(g, gpu, &a, &b, &c)
+                          : run_right(g, gpu, &a, &b, &c);
+}
+
+static heddle_status run_symm(struct heddle_exec *x)
+{
+    const struct symm_arg *g = heddle_exec_arg(x);
+
+    return run_on(x, &LA_CORE(g->h.t));
+}
+
+static heddle_status cuda_symm(struct heddle_exec *x)
+{
+    const struct symm_arg *g = heddle_exec_arg(x);
+    struct la_gpu gpu;
+
+    if (heddle_exec_noperands(x) > HEDDLE_KERNEL_OPERANDS)
+        return HEDDLE_EDECLINED;
+    LA_TRY(heddle_gpu_open(&gpu, x, g->h.t));
+    return run_on(x, &gpu);
 }
 
 static struct heddle_cost cost_symm(struct heddle_exec *x)
@@ -161,7 +194,8 @@ static struct heddle_cost cost_symm(struct heddle_exec *x)
 static const heddle_kernel kernel_symm = {
     .size = sizeof(heddle_kernel),
     .name = "symm",
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_symm}},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_symm},
+                 {.device = HEDDLE_DEV_CUDA, .run = cuda_symm}},
     .cost = cost_symm};
 
 /* --- submitting ------------------------------------------------------------------ */

@@ -26,20 +26,19 @@ struct syrk_arg {
 };
 
 /* Rows and columns s of piece p of C, with operands that are one piece there. */
-static void square(const struct syrk_arg *g, struct la_block a,
-                   struct la_block b, struct la_range s, const void *beta,
-                   const struct la_pieces *c, unsigned p)
+static heddle_status square(const struct syrk_arg *g, struct la_gpu *gpu,
+                            struct la_block a, struct la_block b,
+                            struct la_range s, const void *beta,
+                            const struct la_pieces *c, unsigned p)
 {
     const size_t n = s.end - s.first;
     const struct la_block to =
         la_part(g->h.t, c->block[p], s.first, s.first - c->first[p], n, n);
 
-    if (g->is_two)
-        heddle_blas_syr2k(g->h.t, g->is_hermitian, g->uplo, g->trans, &g->alpha,
-                          a, b, beta, to);
-    else
-        heddle_blas_syrk(g->h.t, g->is_hermitian, g->uplo, g->trans, &g->alpha,
-                         a, beta, to);
+    return g->is_two ? heddle_gpu_syr2k(gpu, g->is_hermitian, g->uplo, g->trans,
+                                        &g->alpha, a, b, beta, to)
+                     : heddle_gpu_syrk(gpu, g->is_hermitian, g->uplo, g->trans,
+                                       &g->alpha, a, beta, to);
 }
 
 /* Elements s, k of op(A), which are in one piece. */
@@ -55,9 +54,10 @@ static struct la_block part_of(const struct syrk_arg *g,
 }
 
 /* Products between the squares, where there are several: columns s of C. */
-static void between(const struct syrk_arg *g, const struct la_pieces *a,
-                    const struct la_pieces *b, struct la_range s,
-                    const void *beta, const struct la_pieces *c)
+static heddle_status between(const struct syrk_arg *g, struct la_gpu *gpu,
+                             const struct la_pieces *a,
+                             const struct la_pieces *b, struct la_range s,
+                             const void *beta, const struct la_pieces *c)
 {
     const enum heddle_la_type t = g->h.t;
     const char tb = g->trans != 'N' ? 'N' : g->is_hermitian ? 'C' : 'T';
@@ -68,44 +68,46 @@ static void between(const struct syrk_arg *g, const struct la_pieces *a,
         .k = g->k};
 
     if (r.i.first >= r.i.end)
-        return;
-    heddle_la_multiply(t, g->trans, tb, &g->alpha, a, b, beta, c, 0, r);
+        return HEDDLE_OK;
+    LA_TRY(
+        heddle_la_multiply(gpu, g->trans, tb, &g->alpha, a, b, beta, c, 0, r));
     if (g->is_two) {
         const struct la_scalar alpha =
             g->is_hermitian ? la_scalar_conj(t, g->alpha) : g->alpha;
 
-        heddle_la_multiply(t, g->trans, tb, &alpha, b, a, heddle_la_one(t), c,
-                           0, r);
+        return heddle_la_multiply(gpu, g->trans, tb, &alpha, b, a,
+                                  heddle_la_one(t), c, 0, r);
     }
+    return HEDDLE_OK;
 }
 
 /* C = beta C: BLAS makes the diagonal of a hermitian one real. */
-static void scale(const struct syrk_arg *g, const struct la_pieces *c,
-                  unsigned p, struct la_range s)
+static heddle_status scale(const struct syrk_arg *g, struct la_gpu *gpu,
+                           const struct la_pieces *c, unsigned p,
+                           struct la_range s)
 {
     const size_t n = s.end - s.first;
     const struct la_block none =
         g->trans == 'N' ? (struct la_block){c->block[p].a, n, 0, n}
                         : (struct la_block){c->block[p].a, 0, n, 1};
 
-    square(g, none, none, s, &g->beta, c, p);
-    between(g, NULL, NULL, s, &g->beta, c);
+    LA_TRY(square(g, gpu, none, none, s, &g->beta, c, p));
+    return between(g, gpu, NULL, NULL, s, &g->beta, c);
 }
 
 /* Columns of piece p of C. */
-static void run_piece(const struct syrk_arg *g, const struct la_pieces *a,
-                      const struct la_pieces *b, const struct la_pieces *c,
-                      unsigned p)
+static heddle_status run_piece(const struct syrk_arg *g, struct la_gpu *gpu,
+                               const struct la_pieces *a,
+                               const struct la_pieces *b,
+                               const struct la_pieces *c, unsigned p)
 {
     const bool no = g->trans == 'N';
     const void *one = heddle_la_one(g->h.t);
     const void *beta = g->is_first ? (const void *)&g->beta : one;
     const struct la_range own = la_cut(g->j, la_piece_columns(c, p));
 
-    if (g->k.first >= g->k.end) {
-        scale(g, c, p, own);
-        return;
-    }
+    if (g->k.first >= g->k.end)
+        return scale(g, gpu, c, p, own);
     for (unsigned q = 0; q < a->n; q++)
         for (unsigned r = 0; r < b->n; r++) {
             const struct la_range both =
@@ -115,16 +117,16 @@ static void run_piece(const struct syrk_arg *g, const struct la_pieces *a,
 
             if (s.first >= s.end || k.first >= k.end)
                 continue;
-            square(g, part_of(g, a, q, s, k), part_of(g, b, r, s, k), s,
-                   k.first == g->k.first ? beta : one, c, p);
+            LA_TRY(square(g, gpu, part_of(g, a, q, s, k),
+                          part_of(g, b, r, s, k), s,
+                          k.first == g->k.first ? beta : one, c, p));
             if (!no)
-                between(g, a, b, s, beta, c);
+                LA_TRY(between(g, gpu, a, b, s, beta, c));
         }
-    if (no)
-        between(g, a, b, own, beta, c);
+    return no ? between(g, gpu, a, b, own, beta, c) : HEDDLE_OK;
 }
 
-static heddle_status run_syrk(struct heddle_exec *x)
+static heddle_status run_on(struct heddle_exec *x, struct la_gpu *gpu)
 {
     const struct syrk_arg *g = heddle_exec_arg(x);
     const enum heddle_la_type t = g->h.t;
@@ -137,8 +139,26 @@ static heddle_status run_syrk(struct heddle_exec *x)
     if (!g->b_is_a)
         heddle_la_pieces(x, t, g->nc + g->na, g->nb, g->b0, &b);
     for (unsigned p = 0; p < c.n; p++)
-        run_piece(g, &a, g->b_is_a ? &a : &b, &c, p);
+        LA_TRY(run_piece(g, gpu, &a, g->b_is_a ? &a : &b, &c, p));
     return HEDDLE_OK;
+}
+
+static heddle_status run_syrk(struct heddle_exec *x)
+{
+    const struct syrk_arg *g = heddle_exec_arg(x);
+
+    return run_on(x, &LA_CORE(g->h.t));
+}
+
+static heddle_status cuda_syrk(struct heddle_exec *x)
+{
+    const struct syrk_arg *g = heddle_exec_arg(x);
+    struct la_gpu gpu;
+
+    if (heddle_exec_noperands(x) > HEDDLE_KERNEL_OPERANDS)
+        return HEDDLE_EDECLINED;
+    LA_TRY(heddle_gpu_open(&gpu, x, g->h.t));
+    return run_on(x, &gpu);
 }
 
 static struct heddle_cost cost_syrk(struct heddle_exec *x)
@@ -154,7 +174,8 @@ static struct heddle_cost cost_syrk(struct heddle_exec *x)
 static const heddle_kernel kernel_syrk = {
     .size = sizeof(heddle_kernel),
     .name = "syrk",
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_syrk}},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_syrk},
+                 {.device = HEDDLE_DEV_CUDA, .run = cuda_syrk}},
     .cost = cost_syrk};
 
 /* --- submitting ------------------------------------------------------------------ */

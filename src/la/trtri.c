@@ -9,6 +9,7 @@
  *
  * A zero on the diagonal is found before anything is written, as in LAPACK.
  */
+#include "la/cuda.h"
 #include "la/la.h"
 
 struct trtri_arg {
@@ -41,7 +42,24 @@ static heddle_status run_panel(struct heddle_exec *x)
     return HEDDLE_OK;
 }
 
-static heddle_status run_update(struct heddle_exec *x)
+static heddle_status cuda_panel(struct heddle_exec *x)
+{
+    const struct trtri_arg *g = heddle_exec_arg(x);
+    const enum heddle_la_type t = g->h.t;
+    const struct la_block a = la_operand(x, 0);
+    const struct la_block d = la_part(t, a, g->k0, 0, g->nk, g->nk);
+    struct la_gpu gpu;
+
+    if (heddle_la_is_broken(&g->h))
+        return HEDDLE_OK;
+    LA_TRY(heddle_gpu_open(&gpu, x, t));
+    LA_TRY(heddle_gpu_has_squares(&gpu, g->nk, 1));
+    LA_TRY(heddle_gpu_trsm(&gpu, 'R', g->uplo, 'N', g->diag,
+                           heddle_la_minus_one(t), d, beyond(g, a)));
+    return heddle_gpu_trtri(&gpu, g->uplo, g->diag, d);
+}
+
+static heddle_status update_on(struct heddle_exec *x, struct la_gpu *gpu)
 {
     const struct trtri_arg *g = heddle_exec_arg(x);
     const enum heddle_la_type t = g->h.t;
@@ -51,10 +69,26 @@ static heddle_status run_update(struct heddle_exec *x)
 
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
-    heddle_blas_gemm(t, 'N', 'N', one, beyond(g, ak), row, one, beyond(g, an));
-    heddle_blas_trmm(t, 'L', g->uplo, 'N', g->diag, one,
-                     la_part(t, ak, g->k0, 0, g->nk, g->nk), row);
-    return HEDDLE_OK;
+    LA_TRY(heddle_gpu_gemm(gpu, 'N', 'N', one, beyond(g, ak), row, one,
+                           beyond(g, an)));
+    return heddle_gpu_trmm(gpu, 'L', g->uplo, 'N', g->diag, one,
+                           la_part(t, ak, g->k0, 0, g->nk, g->nk), row);
+}
+
+static heddle_status run_update(struct heddle_exec *x)
+{
+    const struct trtri_arg *g = heddle_exec_arg(x);
+
+    return update_on(x, &LA_CORE(g->h.t));
+}
+
+static heddle_status cuda_update(struct heddle_exec *x)
+{
+    const struct trtri_arg *g = heddle_exec_arg(x);
+    struct la_gpu gpu;
+
+    LA_TRY(heddle_gpu_open(&gpu, x, g->h.t));
+    return update_on(x, &gpu);
 }
 
 static struct heddle_cost cost(struct heddle_exec *x)
@@ -75,7 +109,10 @@ static const heddle_kernel kernel_panel = {
     .name = "trtri_panel",
     .noperands = 1,
     .mode = {HEDDLE_RW},
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_panel}},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_panel},
+                 {.device = HEDDLE_DEV_CUDA,
+                  .run = cuda_panel,
+                  .scratch_bytes = LA_GPU_SCRATCH}},
     .cost = cost};
 
 static const heddle_kernel kernel_update = {
@@ -83,7 +120,8 @@ static const heddle_kernel kernel_update = {
     .name = "trtri_update",
     .noperands = 2,
     .mode = {HEDDLE_R, HEDDLE_RW},
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_update}},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_update},
+                 {.device = HEDDLE_DEV_CUDA, .run = cuda_update}},
     .cost = cost};
 
 static heddle_status submit_all(struct trtri_arg *g, heddle_matrix *a)

@@ -22,6 +22,7 @@
  * cover its columns, and works on the part it was told.
  */
 #include "base/alloc.h"
+#include "la/cuda.h"
 #include "la/la.h"
 
 enum {
@@ -58,26 +59,28 @@ static struct la_block cut(const struct trxm_arg *g, struct la_block b,
 }
 
 /* to = beta to + alpha op(A) from, or with A on the right. */
-static void product(const struct trxm_arg *g, const void *alpha,
-                    struct la_block a, struct la_block from, const void *beta,
-                    struct la_block to)
+static heddle_status product(const struct trxm_arg *g, struct la_gpu *gpu,
+                             const void *alpha, struct la_block a,
+                             struct la_block from, const void *beta,
+                             struct la_block to)
 {
-    if (g->side == 'L')
-        heddle_blas_gemm(g->h.t, g->trans, 'N', alpha, a, from, beta, to);
-    else
-        heddle_blas_gemm(g->h.t, 'N', g->trans, alpha, from, a, beta, to);
+    return g->side == 'L'
+               ? heddle_gpu_gemm(gpu, g->trans, 'N', alpha, a, from, beta, to)
+               : heddle_gpu_gemm(gpu, 'N', g->trans, alpha, from, a, beta, to);
 }
 
-static void diagonal(const struct trxm_arg *g, const void *alpha,
-                     struct la_block a, struct la_block b)
+static heddle_status diagonal(const struct trxm_arg *g, struct la_gpu *gpu,
+                              const void *alpha, struct la_block a,
+                              struct la_block b)
 {
-    (g->is_solve ? heddle_blas_trsm : heddle_blas_trmm)(
-        g->h.t, g->side, g->uplo, g->trans, g->diag, alpha, a, b);
+    return (g->is_solve ? heddle_gpu_trsm : heddle_gpu_trmm)(
+        gpu, g->side, g->uplo, g->trans, g->diag, alpha, a, b);
 }
 
 /* A step with the columns c0 .. c1 - 1 of A, which are all of a. */
-static void step(const struct trxm_arg *g, struct la_block a, size_t c0,
-                 struct la_block b, const void *alpha)
+static heddle_status step(const struct trxm_arg *g, struct la_gpu *gpu,
+                          struct la_block a, size_t c0, struct la_block b,
+                          const void *alpha)
 {
     const enum heddle_la_type t = g->h.t;
     const size_t c1 = c0 + a.n;
@@ -90,22 +93,16 @@ static void step(const struct trxm_arg *g, struct la_block a, size_t c0,
     const struct la_block from = g->is_push ? bp : bo,
                           to = g->is_push ? bo : bp;
     const void *one = heddle_la_one(t);
+    const void *f = g->is_solve ? heddle_la_minus_one(t) : alpha,
+               *beta = g->is_solve ? alpha : one;
+    const bool is_last = g->is_solve != g->is_push; /* the diagonal */
 
-    if (o0 == o1) {
-        diagonal(g, alpha, tri, bp);
-    } else if (g->is_solve && g->is_push) {
-        diagonal(g, alpha, tri, bp);
-        product(g, heddle_la_minus_one(t), rest, from, alpha, to);
-    } else if (g->is_solve) {
-        product(g, heddle_la_minus_one(t), rest, from, alpha, to);
-        diagonal(g, one, tri, bp);
-    } else if (g->is_push) {
-        product(g, alpha, rest, from, one, to);
-        diagonal(g, alpha, tri, bp);
-    } else {
-        diagonal(g, alpha, tri, bp);
-        product(g, alpha, rest, from, one, to);
-    }
+    if (o0 == o1)
+        return diagonal(g, gpu, alpha, tri, bp);
+    if (is_last)
+        LA_TRY(product(g, gpu, f, rest, from, beta, to));
+    LA_TRY(diagonal(g, gpu, g->is_solve && is_last ? one : alpha, tri, bp));
+    return is_last ? HEDDLE_OK : product(g, gpu, f, rest, from, beta, to);
 }
 
 /* The columns p0 .. p1 - 1 of A as blocks, and the first column of each. */
@@ -127,7 +124,7 @@ static unsigned pieces(struct heddle_exec *x, const struct trxm_arg *g,
     return n;
 }
 
-static heddle_status run_step(struct heddle_exec *x)
+static heddle_status step_on(struct heddle_exec *x, struct la_gpu *gpu)
 {
     const struct trxm_arg *g = heddle_exec_arg(x);
     const struct la_block b = la_operand(x, 0);
@@ -144,14 +141,14 @@ static heddle_status run_step(struct heddle_exec *x)
         /* Later steps find what they read scaled. */
         const bool is_scaled = g->is_solve && g->is_push && i > 0;
 
-        step(g, a[at], first[at], b,
-             is_scaled ? heddle_la_one(g->h.t) : g->alpha);
+        LA_TRY(step(g, gpu, a[at], first[at], b,
+                    is_scaled ? heddle_la_one(g->h.t) : g->alpha));
     }
     return HEDDLE_OK;
 }
 
 /* One part of B changes another one. */
-static heddle_status run_update(struct heddle_exec *x)
+static heddle_status update_on(struct heddle_exec *x, struct la_gpu *gpu)
 {
     const struct trxm_arg *g = heddle_exec_arg(x);
     const enum heddle_la_type t = g->h.t;
@@ -171,27 +168,80 @@ static heddle_status run_update(struct heddle_exec *x)
         const void *beta = g->is_solve && !is_scaled ? g->alpha : one;
 
         if (g->is_push)
-            product(g, f, la_part(t, a[i], g->i0, 0, g->i1 - g->i0, a[i].n),
-                    cut(g, from, g->k0, c0, c1), beta, to);
+            LA_TRY(product(g, gpu, f,
+                           la_part(t, a[i], g->i0, 0, g->i1 - g->i0, a[i].n),
+                           cut(g, from, g->k0, c0, c1), beta, to));
         else
-            product(g, f,
-                    la_part(t, a[i], g->k0, 0, g->side == 'L' ? from.m : from.n,
-                            a[i].n),
-                    from, beta, cut(g, to, g->i0, c0, c1));
+            LA_TRY(product(g, gpu, f,
+                           la_part(t, a[i], g->k0, 0,
+                                   g->side == 'L' ? from.m : from.n, a[i].n),
+                           from, beta, cut(g, to, g->i0, c0, c1)));
     }
     return HEDDLE_OK;
 }
 
-static heddle_status run_zero(struct heddle_exec *x)
+/* A product of nothing: B = 0. */
+static heddle_status zero_on(struct heddle_exec *x, struct la_gpu *gpu)
 {
     const struct trxm_arg *g = heddle_exec_arg(x);
-    const struct la_block b = la_operand(x, 0);
+    const enum heddle_la_type t = g->h.t;
+    const struct la_block b = la_operand(x, 0), left = {b.a, b.m, 0, b.ld},
+                          right = {b.a, 0, b.n, 1};
 
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
-    for (size_t j = 0; j < b.n; j++)
-        memset(la_at(g->h.t, b, 0, j), 0, b.m * la_bytes(g->h.t));
-    return HEDDLE_OK;
+    return heddle_gpu_gemm(gpu, 'N', 'N', heddle_la_one(t), left, right,
+                           heddle_la_zero(t), b);
+}
+
+typedef heddle_status (*task_fn)(struct heddle_exec *, struct la_gpu *);
+
+static heddle_status on_core(struct heddle_exec *x, task_fn run)
+{
+    const struct trxm_arg *g = heddle_exec_arg(x);
+
+    return run(x, &LA_CORE(g->h.t));
+}
+
+static heddle_status on_cuda(struct heddle_exec *x, task_fn run)
+{
+    const struct trxm_arg *g = heddle_exec_arg(x);
+    struct la_gpu gpu;
+
+    if (heddle_exec_noperands(x) > HEDDLE_KERNEL_OPERANDS)
+        return HEDDLE_EDECLINED;
+    LA_TRY(heddle_gpu_open(&gpu, x, g->h.t));
+    return run(x, &gpu);
+}
+
+static heddle_status run_step(struct heddle_exec *x)
+{
+    return on_core(x, step_on);
+}
+
+static heddle_status cuda_step(struct heddle_exec *x)
+{
+    return on_cuda(x, step_on);
+}
+
+static heddle_status run_update(struct heddle_exec *x)
+{
+    return on_core(x, update_on);
+}
+
+static heddle_status cuda_update(struct heddle_exec *x)
+{
+    return on_cuda(x, update_on);
+}
+
+static heddle_status run_zero(struct heddle_exec *x)
+{
+    return on_core(x, zero_on);
+}
+
+static heddle_status cuda_zero(struct heddle_exec *x)
+{
+    return on_cuda(x, zero_on);
 }
 
 /* --- costs --------------------------------------------------------------------- */
@@ -231,7 +281,8 @@ static const heddle_kernel kernel_step = {
     .name = "trxm_step",
     .noperands = 2,
     .mode = {HEDDLE_RW, HEDDLE_R},
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_step}},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_step},
+                 {.device = HEDDLE_DEV_CUDA, .run = cuda_step}},
     .cost = cost_step};
 
 static const heddle_kernel kernel_update = {
@@ -239,7 +290,8 @@ static const heddle_kernel kernel_update = {
     .name = "trxm_update",
     .noperands = 3,
     .mode = {HEDDLE_RW, HEDDLE_R, HEDDLE_R},
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_update}},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_update},
+                 {.device = HEDDLE_DEV_CUDA, .run = cuda_update}},
     .cost = cost_update};
 
 static const heddle_kernel kernel_zero = {
@@ -247,7 +299,8 @@ static const heddle_kernel kernel_zero = {
     .name = "trxm_zero",
     .noperands = 1,
     .mode = {HEDDLE_RW}, /* not W: a broken sequence leaves it as it is */
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_zero}}};
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_zero},
+                 {.device = HEDDLE_DEV_CUDA, .run = cuda_zero}}};
 
 /* --- tasks ----------------------------------------------------------------------- */
 
@@ -258,7 +311,7 @@ static heddle_status submit(const struct trxm_arg *g, heddle_matrix *a,
                             int priority)
 {
     const size_t first = g->p0 / a->nb, end = (g->p1 - 1) / a->nb + 1;
-    const size_t most = MOST_OPERANDS - 2;
+    const size_t most = la_min(MOST_OPERANDS - 2, a->list);
     const bool is_upward = g->is_forward == g->is_solve;
     heddle_handle *op[MOST_OPERANDS] = {to, from};
     enum heddle_mode modes[MOST_OPERANDS] = {HEDDLE_RW};
@@ -370,7 +423,7 @@ static heddle_status left_steps(struct trxm_arg *g, const void *alpha,
                                 heddle_matrix *a, const struct parts *r)
 {
     const bool is_upward = g->is_forward == g->is_solve;
-    const size_t width = a->nb * la_max(1, GOOD_WIDTH / a->nb);
+    const size_t width = a->nb * la_max(1, la_min(GOOD_WIDTH / a->nb, a->list));
     const size_t n = (a->n + width - 1) / width;
 
     g->i0 = 0;

@@ -4,8 +4,11 @@
 
 /*
  * What the stand-ins for cuBLAS and cuSOLVER share. Matrices are stored by
- * columns; a leading dimension is the distance of two columns.
+ * columns; a leading dimension is the distance of two columns. Elements of all types
+ * are read as complex doubles.
  */
+#include <complex.h>
+
 #include "fakecuda.h"
 
 #define BLAS(name, ...)                                                        \
@@ -18,6 +21,36 @@ enum { OP_N, OP_T, OP_C };
 enum { LOWER, UPPER };
 enum { LEFT, RIGHT };
 enum { NON_UNIT, UNIT };
+
+/* The letters of the four types. */
+#define BLAS_TYPES(X) X(S) X(D) X(C) X(Z)
+enum blas_type { TYPE_S, TYPE_D, TYPE_C, TYPE_Z };
+
+static inline size_t blas_bytes(enum blas_type t)
+{
+    return t == TYPE_S ? 4 : t == TYPE_Z ? 16 : 8;
+}
+
+static inline double complex blas_get(enum blas_type t, const void *a, size_t i)
+{
+    switch (t) {
+    case TYPE_S: return ((const float *)a)[i];
+    case TYPE_D: return ((const double *)a)[i];
+    case TYPE_C: return ((const float complex *)a)[i];
+    default: return ((const double complex *)a)[i];
+    }
+}
+
+static inline void blas_set(enum blas_type t, void *a, size_t i,
+                            double complex v)
+{
+    switch (t) {
+    case TYPE_S: ((float *)a)[i] = (float)creal(v); break;
+    case TYPE_D: ((double *)a)[i] = creal(v); break;
+    case TYPE_C: ((float complex *)a)[i] = (float complex)v; break;
+    default: ((double complex *)a)[i] = v; break;
+    }
+}
 
 struct blas_handle {
     uint64_t magic;

@@ -411,6 +411,7 @@ struct fc_kernel {
 };
 
 const struct fc_kernel *fc_kernel_find(const char *name);
+const struct fc_kernel *fc_kernel_find_la(const char *name); /* kernels_la.c */
 
 static inline size_t fc_arg_bytes(char letter)
 {

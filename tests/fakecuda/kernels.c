@@ -385,5 +385,5 @@ const struct fc_kernel *fc_kernel_find(const char *name)
     for (size_t i = 0; i < sizeof(kernels) / sizeof(kernels[0]); i++)
         if (strcmp(kernels[i].name, name) == 0)
             return &kernels[i];
-    return NULL;
+    return fc_kernel_find_la(name);
 }

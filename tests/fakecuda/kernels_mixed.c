@@ -248,6 +248,52 @@ static void pull(const struct fc_launch *l)
                 y[AT(j, c, ldx)] -= a[AT(i, j, ld)] * x[AT(i, c, ldx)];
 }
 
+/* --- halves ------------------------------------------------------------------ */
+
+/* To the nearest, to even; steps of 2^-24 at the lower end. */
+static float round_half(float v, uint16_t *bits)
+{
+    const double a = fabs((double)v), least = 0x1p-14;
+    const int e = a < least ? -14 : ilogb(a);
+    const double steps = nearbyint(ldexp(a, 10 - e)), w = ldexp(steps, e - 10);
+
+    *bits = signbit(v) ? 0x8000 : 0;
+    if (v != v || w >= 65536) {
+        *bits |= v != v ? 0x7e00 : 0x7c00;
+        return v != v ? NAN : copysignf(INFINITY, v);
+    }
+    /* 1024 steps are an exponent: they count on through the ends. */
+    *bits = (uint16_t)(*bits + (a < least ? 0 : (e + 14) * 1024) + (int)steps);
+    return copysignf((float)w, v);
+}
+
+/* (from, ld, m, n, scale, to, ldt, step, terms, low) */
+static void split(const struct fc_launch *l)
+{
+    const float *from = ARG(const float *, 0);
+    const size_t ld = ARG(size_t, 1), ldt = ARG(size_t, 6),
+                 step = ARG(size_t, 7);
+    const int m = ARG(int, 2), n = ARG(int, 3), terms = ARG(int, 8);
+    uint16_t *to = ARG(uint16_t *, 5);
+
+    if (is_bad_block(l, from, (size_t)m, (size_t)n, ld, sizeof(*from)))
+        return;
+    for (int t = 0; t < terms; t++) {
+        if (is_bad_block(l, to + (size_t)t * step, (size_t)m, (size_t)n, ldt,
+                         sizeof(*to)))
+            return;
+        for (int j = 0; j < n; j++)
+            for (int i = 0; i < m; i++) {
+                const float v = ARG(float, 4) * from[AT(i, j, ld)];
+                uint16_t high, rest;
+
+                (void)round_half(v - round_half(v, &high), &rest);
+                to[(size_t)t * step + AT(i, j, ldt)] =
+                    t == ARG(int, 9) ? rest : high;
+            }
+    }
+}
+
 /* --- vectors --------------------------------------------------------------- */
 
 static bool bad_vectors(const struct fc_launch *l, int count, int n)
@@ -344,6 +390,7 @@ static const struct fc_kernel kernels[] = {
     {"la_tri", "plipliii", tri},
     {"la_push", "pliippl", push},
     {"la_pull", "plippl", pull},
+    {"la_split", "pliifpllii", split},
     {"la_dots", "pppppppppip", dots},
     {"la_combine", "ppppppppipdpi", combine},
     {"la_unit", "ppi", unit},
