@@ -49,6 +49,28 @@ extern "C" {
 typedef struct heddle_la heddle_la;
 typedef struct heddle_matrix heddle_matrix;
 
+/*
+ * How the factors of gesv_mixed and posv_mixed are made. Their elements are of single
+ * precision; on a GPU the products, which are most of the work, may have less:
+ *
+ *   SINGLE  full single precision
+ *   TF32    10 bits of the inputs' mantissas, which tensor cores multiply fast
+ *   HALF    10 bits, and the exponents of halves: faster still
+ *   HALVES  each number is two halves, and a product three: nearly single precision
+ *
+ * Sums are of single precision. Cores always do SINGLE, and so do complex types.
+ */
+enum heddle_la_low {
+    HEDDLE_LA_LOW_AUTO = 0, /* what most likely is the fastest in the end */
+    HEDDLE_LA_LOW_SINGLE,
+    HEDDLE_LA_LOW_TF32,
+    HEDDLE_LA_LOW_HALF,  /* posv_mixed: as TF32 */
+    HEDDLE_LA_LOW_HALVES /* posv_mixed: as SINGLE */
+};
+
+/* "auto", "single", "tf32", "half", "halves"; "unknown" for other values. */
+HEDDLE_API const char *heddle_la_low_name(enum heddle_la_low low);
+
 struct heddle_la_opts {
     size_t size;      /* sizeof(struct heddle_la_opts) */
     size_t nb;        /* width of block columns; 0: by matrix and machine */
@@ -57,6 +79,7 @@ struct heddle_la_opts {
     /* The routine that matters most, "gemm" or "getrf", for the width of block
      * columns; NULL: not known. Any may be called. Read by heddle_la_create(). */
     const char *routine;
+    enum heddle_la_low low; /* what gesv_mixed and posv_mixed try first */
 };
 
 /* --- a sequence of calls -------------------------------------------------- */
@@ -343,6 +366,9 @@ struct heddle_la_refined {
     int iterations; /* of all right-hand sides together */
     int fell_back;  /* 1: it was factorised in full precision after all */
     enum heddle_la_refine how; /* what was used at the end */
+    enum heddle_la_low low;    /* of the factors that were refined last */
+    int tries; /* how many such factors were made: those that do not lead to a
+                  solution are made again with more digits */
     double
         backward_error; /* the largest |b - A x| / (|A| |x| + |b|), inf norms */
 };

@@ -10,6 +10,7 @@
 #include <float.h>
 #include <math.h>
 
+#include "la/cuda_mixed.h"
 #include "la/product.h"
 
 /* Operands: the block column of B, then block columns of A (laset: none). */
@@ -20,6 +21,8 @@ struct copy_arg {
     unsigned na;
     size_t a0, b0;        /* first columns of the first operands */
     struct la_range cols; /* that this task sets */
+    bool
+        has_record; /* the last operand: 1 when a number was lost on a device */
     struct la_scalar alpha, beta;
 };
 
@@ -110,6 +113,48 @@ static heddle_status run_copy(struct heddle_exec *x)
     return HEDDLE_OK;
 }
 
+/* Real types. The columns of B that piece p of A has are written by one launch. */
+static heddle_status cuda_copy(struct heddle_exec *x)
+{
+    const struct copy_arg *g = heddle_exec_arg(x);
+    const enum heddle_la_type t = g->h.t;
+    const struct la_block b = la_operand(x, 0);
+    int *lost = g->has_record ? heddle_exec_ptr(x, 1 + g->na) : NULL;
+    struct la_pieces a;
+
+    if (la_is_complex(t) || heddle_exec_noperands(x) > HEDDLE_KERNEL_OPERANDS ||
+        (la_real_bytes(t) < la_real_bytes(g->from) && lost == NULL))
+        return HEDDLE_EDECLINED;
+    if (heddle_la_is_broken(&g->h))
+        return HEDDLE_OK;
+    heddle_la_pieces(x, g->from, 1, g->na, g->a0, &a);
+    for (unsigned p = 0; p < a.n; p++) {
+        const struct la_range c = la_cut(g->cols, la_piece_columns(&a, p));
+
+        LA_TRY(heddle_gpu_copy(
+            x, g->uplo, c.first, g->from,
+            la_part(g->from, a.block[p], 0, c.first - a.first[p], b.m,
+                    c.end - c.first),
+            t, la_part(t, b, 0, c.first - g->b0, b.m, c.end - c.first), lost));
+    }
+    return HEDDLE_OK;
+}
+
+static heddle_status cuda_set(struct heddle_exec *x)
+{
+    const struct copy_arg *g = heddle_exec_arg(x);
+    const struct la_block b = la_operand(x, 0);
+
+    if (la_is_complex(g->h.t))
+        return HEDDLE_EDECLINED;
+    if (heddle_la_is_broken(&g->h))
+        return HEDDLE_OK;
+    return heddle_gpu_set(x, g->uplo, g->cols.first, g->h.t, &g->alpha,
+                          &g->beta,
+                          la_part(g->h.t, b, 0, g->cols.first - g->b0, b.m,
+                                  g->cols.end - g->cols.first));
+}
+
 static heddle_status run_add(struct heddle_exec *x)
 {
     const struct copy_arg *g = heddle_exec_arg(x);
@@ -172,7 +217,8 @@ static struct heddle_cost cost_copy(struct heddle_exec *x)
 static const heddle_kernel kernel_copy = {
     .size = sizeof(heddle_kernel),
     .name = "lacpy",
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_copy}},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_copy},
+                 {.device = HEDDLE_DEV_CUDA, .run = cuda_copy}},
     .cost = cost_copy};
 
 static const heddle_kernel kernel_add = {
@@ -184,7 +230,8 @@ static const heddle_kernel kernel_add = {
 static const heddle_kernel kernel_set = {
     .size = sizeof(heddle_kernel),
     .name = "laset",
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_set}},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_set},
+                 {.device = HEDDLE_DEV_CUDA, .run = cuda_set}},
     .cost = cost_copy};
 
 /* --- the loop -------------------------------------------------------------------- */
@@ -199,7 +246,7 @@ static bool has_rows(char uplo, size_t m, struct la_range cols)
  * b and sets all of the block column. */
 static heddle_status submit_all(const heddle_kernel *kernel, struct copy_arg g,
                                 heddle_matrix *a, heddle_matrix *b,
-                                bool overwrites)
+                                bool overwrites, heddle_handle *record)
 {
     for (size_t j = 0; j < b->nt; j++) {
         const size_t end = la_first(b, j) + la_width(b, j);
@@ -213,6 +260,10 @@ static heddle_status submit_all(const heddle_kernel *kernel, struct copy_arg g,
             if (a != NULL) {
                 g.cols = la_chunk(a, g.cols);
                 g.na = la_list_columns(&l, a, g.cols, HEDDLE_R, &g.a0);
+            }
+            if (record != NULL) {
+                l.op[l.n] = record;
+                l.mode[l.n++] = HEDDLE_RW;
             }
             if (overwrites && g.uplo == 'A' && g.cols.first == g.b0 &&
                 g.cols.end == end)
@@ -238,6 +289,8 @@ heddle_status heddle_la_lacpy(heddle_la *la, char uplo, heddle_matrix *a,
                               heddle_matrix *b)
 {
     struct copy_arg g = {.uplo = uplo_of(uplo)};
+    heddle_handle *record = NULL;
+    heddle_status st;
 
     LA_CHECK(la, 1, la != NULL && g.uplo != '\0');
     LA_CHECK(la, 2, a != NULL);
@@ -246,7 +299,16 @@ heddle_status heddle_la_lacpy(heddle_la *la, char uplo, heddle_matrix *a,
                  la_is_complex(a->t) == la_is_complex(b->t));
     g.h = heddle_la_begin(la, b);
     g.from = a->t;
-    return a == b ? HEDDLE_OK : submit_all(&kernel_copy, g, a, b, true);
+    if (a == b)
+        return HEDDLE_OK;
+    if (la_real_bytes(b->t) < la_real_bytes(a->t) && !la_is_complex(a->t))
+        LA_TRY(heddle_la_record(la, b->nt > 0 ? 1 : 0, &record));
+    g.has_record = record != NULL;
+    st = submit_all(&kernel_copy, g, a, b, true, record);
+    if (st == HEDDLE_OK)
+        return heddle_la_collect(&g.h, record, 1, false);
+    heddle_handle_unref(record);
+    return st;
 }
 
 heddle_status heddle_la_geadd(heddle_la *la, char uplo, const void *alpha,
@@ -265,7 +327,7 @@ heddle_status heddle_la_geadd(heddle_la *la, char uplo, const void *alpha,
     g.alpha = la_scalar_of(a->t, alpha);
     g.beta = la_scalar_of(a->t, beta);
     return submit_all(&kernel_add, g, a == b ? NULL : a, b,
-                      a != b && la_is_zero(a->t, beta));
+                      a != b && la_is_zero(a->t, beta), NULL);
 }
 
 heddle_status heddle_la_laset(heddle_la *la, char uplo, const void *alpha,
@@ -281,5 +343,5 @@ heddle_status heddle_la_laset(heddle_la *la, char uplo, const void *alpha,
     g.from = a->t;
     g.alpha = la_scalar_of(a->t, alpha);
     g.beta = la_scalar_of(a->t, beta);
-    return submit_all(&kernel_set, g, NULL, a, true);
+    return submit_all(&kernel_set, g, NULL, a, true, NULL);
 }

@@ -25,6 +25,7 @@ struct la_gpu {
     void *blas;   /* cublasHandle_t */
     void *solver; /* cusolverDnHandle_t, where it was asked for */
     int nwork;    /* elements it needs */
+    bool is_tf32; /* products of single precision may be made so */
 };
 
 #define LA_CORE(type) ((struct la_gpu){.t = (type)})
@@ -38,6 +39,11 @@ heddle_status heddle_gpu_gemm(struct la_gpu *g, char ta, char tb,
                               const void *alpha, struct la_block a,
                               struct la_block b, const void *beta,
                               struct la_block c);
+/* By tensor cores; HEDDLE_ENOENT: cuBLAS has no such function (cuda_mixed.c). */
+heddle_status heddle_gpu_gemm_tf32(struct la_gpu *g, char ta, char tb,
+                                   const void *alpha, struct la_block a,
+                                   struct la_block b, const void *beta,
+                                   struct la_block c);
 heddle_status heddle_gpu_symm(struct la_gpu *g, bool is_hermitian, char side,
                               char uplo, const void *alpha, struct la_block a,
                               struct la_block b, const void *beta,

@@ -13,6 +13,7 @@
 
 enum fn {
     FN_GEMM,
+    FN_GEMV,
     FN_GEMM_MANY,
     FN_SYMM,
     FN_HEMM,
@@ -56,6 +57,7 @@ static const struct {
     const char *name[4];
 } table[FN_COUNT] = {
     [FN_GEMM] = BLAS_FN("gemm_v2", "gemm_v2"),
+    [FN_GEMV] = BLAS_FN("gemv_v2", "gemv_v2"),
     [FN_GEMM_MANY] = BLAS_FN("gemmStridedBatched", "gemmStridedBatched"),
     [FN_SYMM] = BLAS_FN("symm_v2", "symm_v2"),
     [FN_HEMM] = BLAS_FN("symm_v2", "hemm_v2"),
@@ -77,6 +79,8 @@ static const struct {
 typedef int (*gemm_fn)(void *, int, int, int, int, int, const void *,
                        const void *, int, const void *, int, const void *,
                        void *, int);
+typedef int (*gemv_fn)(void *, int, int, int, const void *, const void *, int,
+                       const void *, int, const void *, void *, int);
 typedef int (*gemm_many_fn)(void *, int, int, int, int, int, const void *,
                             const void *, int, long long, const void *, int,
                             long long, const void *, void *, int, long long,
@@ -177,6 +181,18 @@ heddle_status heddle_gpu_gemm(struct la_gpu *g, char ta, char tb,
         return HEDDLE_OK;
     if (k == 0)
         return heddle_gpu_add(g, heddle_la_zero(g->t), c, beta, c);
+    if (c.n == 1 && tb == 'N' && find(g, FN_GEMV) != 0)
+        return result(g, FN_GEMV,
+                      ((gemv_fn)find(g, FN_GEMV))(
+                          g->blas, op_of(g, ta), (int)a.m, (int)a.n, alpha, a.a,
+                          ld_of(a), b.a, 1, beta, c.a, 1));
+    if (g->is_tf32 && g->t == LA_S) {
+        const heddle_status st =
+            heddle_gpu_gemm_tf32(g, ta, tb, alpha, a, b, beta, c);
+
+        if (st != HEDDLE_ENOENT)
+            return st;
+    }
     return result(g, FN_GEMM,
                   ((gemm_fn)find(g, FN_GEMM))(g->blas, op_of(g, ta),
                                               op_of(g, tb), (int)c.m, (int)c.n,

@@ -11,11 +11,12 @@
  *
  * Where there is a GPU, a panel also leaves what makes its updates cheap there, the
  * inverse of L_kk and where rows go (cuda.h): a solve with L_kk is many small launches,
- * and a product is one. On a core updates solve.
+ * and a product is one. On a core updates solve. Where products are made of halves, the
+ * rows below L_kk are there as such, made once for all updates.
  */
 #include <string.h>
 
-#include "la/cuda.h"
+#include "la/cuda_mixed.h"
 #include "la/la.h"
 #include "la/packed.h"
 
@@ -30,6 +31,8 @@ struct getrf_arg {
     size_t k, k0, nk; /* block k, rows and columns of its diagonal block */
     size_t nsteps;    /* of a back task: pivots of so many blocks */
     bool has_pivots, has_aux, is_packed;
+    bool
+        has_halves; /* aux has the rows below the diagonal block as halves too */
 };
 
 /* --- a panel without pivoting ---------------------------------------------- */
@@ -120,6 +123,17 @@ static heddle_status pack_panel(struct heddle_exec *x, struct la_block a)
                : HEDDLE_ENOMEM;
 }
 
+/* The rows below the diagonal block of the panel a, and where their halves go. */
+static struct la_block below_of(const struct getrf_arg *g, struct la_block a)
+{
+    return la_part(g->h.t, a, g->nk, 0, a.m - g->nk, g->nk);
+}
+
+static void *halves_of(const struct getrf_arg *g, struct heddle_exec *x)
+{
+    return (char *)heddle_exec_ptr(x, 3) + la_half_at(g->h.t, g->nk);
+}
+
 static heddle_status run_panel(struct heddle_exec *x)
 {
     const struct getrf_arg *g = heddle_exec_arg(x);
@@ -143,6 +157,8 @@ static heddle_status run_panel(struct heddle_exec *x)
         if (g->has_aux)
             fill_aux(t, la_part(t, a, 0, 0, a.m, g->nk), ipiv, g->k0,
                      heddle_exec_ptr(x, 3));
+        if (g->has_halves)
+            heddle_la_half_left(g->h.low, below_of(g, a), halves_of(g, x));
     }
     if (info > 0)
         heddle_la_found(&g->h, (int)g->k0 + info, false);
@@ -226,7 +242,8 @@ static heddle_status cuda_panel(struct heddle_exec *x)
 {
     const struct getrf_arg *g = heddle_exec_arg(x);
     const enum heddle_la_type t = g->h.t;
-    const struct la_block a = la_operand(x, 0);
+    const struct la_block all = la_operand(x, 0);
+    const struct la_block a = la_part(t, all, g->k0, 0, all.m - g->k0, all.n);
     int *info = heddle_exec_ptr(x, g->has_pivots ? 2 : 1);
     struct la_gpu gpu;
 
@@ -236,17 +253,17 @@ static heddle_status cuda_panel(struct heddle_exec *x)
         return HEDDLE_OK; /* nor has a panel on a core left pivots then */
     LA_TRY(heddle_gpu_open(&gpu, x, t));
     if (!g->has_pivots) {
-        const struct la_block l = la_part(t, a, g->k0, 0, a.m - g->k0, a.n);
-
-        LA_TRY(heddle_gpu_getrf_open(&gpu, l));
-        return heddle_gpu_getrf(&gpu, l, NULL, info + g->k);
+        LA_TRY(heddle_gpu_getrf_open(&gpu, a));
+        return heddle_gpu_getrf(&gpu, a, NULL, info + g->k);
     }
-    LA_TRY(heddle_gpu_lu(&gpu, la_part(t, a, g->k0, 0, a.m - g->k0, a.n), g->k0,
-                         heddle_exec_ptr(x, 1), info + g->k));
-    return g->has_aux ? heddle_gpu_lu_aux(
-                            &gpu, la_part(t, a, g->k0, 0, a.m - g->k0, g->nk),
-                            heddle_exec_ptr(x, 1), g->k0, heddle_exec_ptr(x, 3))
-                      : HEDDLE_OK;
+    LA_TRY(heddle_gpu_lu(&gpu, a, g->k0, heddle_exec_ptr(x, 1), info + g->k));
+    if (g->has_aux)
+        LA_TRY(heddle_gpu_lu_aux(&gpu, la_part(t, a, 0, 0, a.m, g->nk),
+                                 heddle_exec_ptr(x, 1), g->k0,
+                                 heddle_exec_ptr(x, 3)));
+    return g->has_halves ? heddle_gpu_half_left(&gpu, g->h.low, below_of(g, a),
+                                                halves_of(g, x))
+                         : HEDDLE_OK;
 }
 
 static heddle_status cuda_update(struct heddle_exec *x)
@@ -255,7 +272,8 @@ static heddle_status cuda_update(struct heddle_exec *x)
     const enum heddle_la_type t = g->h.t;
     const struct la_block ak = la_operand(x, 0), aj = la_operand(x, 1);
     const size_t m = aj.m - g->k0, n = aj.n, below = g->k0 + g->nk;
-    const struct la_block u = la_part(t, aj, g->k0, 0, g->nk, n);
+    const struct la_block u = la_part(t, aj, g->k0, 0, g->nk, n),
+                          rest = la_part(t, aj, below, 0, aj.m - below, n);
     struct la_gpu gpu;
 
     if (heddle_la_is_broken(&g->h))
@@ -271,10 +289,17 @@ static heddle_status cuda_update(struct heddle_exec *x)
         LA_TRY(heddle_gpu_trsm(&gpu, 'L', 'L', 'N', 'U', heddle_la_one(t),
                                la_part(t, ak, g->k0, 0, g->nk, g->nk), u));
     }
+    if (g->has_halves) {
+        const heddle_status st =
+            heddle_gpu_half_product(&gpu, g->h.low, halves_of(g, x), u, rest);
+
+        if (st != HEDDLE_ENOENT)
+            return st;
+    }
+    gpu.is_tf32 = g->h.low.kind == HEDDLE_LA_LOW_TF32;
     return heddle_gpu_gemm(&gpu, 'N', 'N', heddle_la_minus_one(t),
                            la_part(t, ak, below, 0, ak.m - below, g->nk), u,
-                           heddle_la_one(t),
-                           la_part(t, aj, below, 0, aj.m - below, n));
+                           heddle_la_one(t), rest);
 }
 
 static heddle_status cuda_back(struct heddle_exec *x)
@@ -470,10 +495,17 @@ static heddle_status submit_with_aux(struct getrf_call *c, struct getrf_arg *g)
     g->has_aux = g->has_pivots && c->record != NULL && !la_is_complex(t) &&
                  la_lu_has_aux(g->nk) && g->k + 1 < a->nt &&
                  g->nk * a->nb * la_bytes(t) <= LA_GPU_SCRATCH;
+    g->has_halves = g->has_aux && t == LA_S && la_half_terms(g->h.low) > 0 &&
+                    la_half_bytes(g->h.low, g->nk, a->nb) <= LA_GPU_SCRATCH;
+    /* As large for all steps: what one has given back fits the next one. */
     if (g->has_aux)
-        st = heddle_handle_vector(g->h.la->ctx, NULL,
-                                  la_lu_aux_bytes(t, g->nk) / 4, HEDDLE_I32,
-                                  &aux);
+        st = heddle_handle_vector(
+            g->h.la->ctx, NULL,
+            (g->has_halves
+                 ? la_half_at(t, g->nk) + la_half_bytes(g->h.low, a->m, g->nk)
+                 : la_lu_aux_bytes(t, g->nk)) /
+                4,
+            HEDDLE_I32, &aux);
     if (st == HEDDLE_OK)
         st = submit_step(c, g, aux);
     heddle_handle_unref(aux);

@@ -27,6 +27,14 @@ const char *heddle_la_missing(void)
     return "";
 }
 
+const char *heddle_la_low_name(enum heddle_la_low low)
+{
+    static const char *const names[] = {"auto", "single", "tf32", "half",
+                                        "halves"};
+
+    return (unsigned)low <= HEDDLE_LA_LOW_HALVES ? names[low] : "unknown";
+}
+
 int heddle_la_is_inside(void)
 {
     return heddle_blas_is_inside();
@@ -72,8 +80,9 @@ heddle_status heddle_la_create(heddle_ctx *ctx,
 
     if (ctx == NULL || la_out == NULL ||
         (opts != NULL &&
-         (opts->size != sizeof(*opts) || opts->priority > INT32_MAX / 2 ||
-          opts->priority < INT32_MIN / 2)))
+         (opts->size != sizeof(*opts) ||
+          (unsigned)opts->low > HEDDLE_LA_LOW_HALVES ||
+          opts->priority > INT32_MAX / 2 || opts->priority < INT32_MIN / 2)))
         return HEDDLE_EINVAL;
     la = heddle_zalloc(&heddle_allocator_default, 1, sizeof(*la));
     if (la == NULL)
@@ -163,8 +172,11 @@ void heddle_la_kept_shut(heddle_la *la, const struct la_kept *kept)
 
 struct la_head heddle_la_begin(heddle_la *la, const heddle_matrix *a)
 {
-    return (struct la_head){
-        .la = la, .call = ++la->ncalls, .t = a->t, .gate = la->gate};
+    return (struct la_head){.la = la,
+                            .call = ++la->ncalls,
+                            .t = a->t,
+                            .low = la->low,
+                            .gate = la->gate};
 }
 
 heddle_status heddle_la_refuse(heddle_la *la, int i)

@@ -30,6 +30,14 @@ struct la_gate {
     _Atomic bool is_shut;
 };
 
+/* How products of single precision are made on devices, by the calls that are being
+ * submitted: AUTO is plain, as SINGLE. Left and right factors are scaled by so much,
+ * powers of two, where they become halves. */
+struct la_low {
+    enum heddle_la_low kind;
+    float left, right;
+};
+
 /* Pivots of the program, nb in each handle but the last one. */
 struct la_pivots {
     struct la_pivots *next;
@@ -52,10 +60,11 @@ struct heddle_la {
     int refused; /* -argument of the first call that was refused; 0: none */
     /* Numbers of calls go up, so the smallest key is the first call's smallest
      * info. All with relaxed order: tasks are ordered by their data. */
-    _Atomic uint64_t found;  /* call << 32 | info */
-    _Atomic uint64_t broken; /* calls from this one on do nothing */
-    struct la_gate *gate;  /* of the calls that are being submitted, or NULL */
-    struct la_gate *gates; /* all, until the next wait */
+    _Atomic uint64_t found;   /* call << 32 | info */
+    _Atomic uint64_t broken;  /* calls from this one on do nothing */
+    struct la_low low;        /* of the calls that are being submitted */
+    struct la_gate *gate;     /* the same, or NULL */
+    struct la_gate *gates;    /* all, until the next wait */
     struct la_pivots *pivots; /* of the calls since the last wait */
 };
 
@@ -74,6 +83,7 @@ struct la_head {
     heddle_la *la;
     uint32_t call;
     enum heddle_la_type t;
+    struct la_low low;
     struct la_gate *gate; /* NULL: none */
 };
 

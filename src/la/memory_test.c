@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The k-th allocation of the context fails: every call says so or does its work, the
  * sequence can be waited for and ended, and nothing stays behind. */
+#include <math.h>
+
 #include "base/faulty_test.h"
 #include "la/la_test.h"
 
@@ -114,6 +116,23 @@ static heddle_status call_products(struct use *u)
     return heddle_la_latms(u->la, HEDDLE_LA_HERMITIAN, 10, 1, u->a);
 }
 
+/* Newton's steps, GMRES, then both with a matrix that needs full precision. */
+static heddle_status call_mixed(struct use *u)
+{
+    LA_TRY(matrices(u, N, N, 3));
+    heddle_matrix_destroy(u->t);
+    u->t = NULL;
+    LA_TRY(
+        heddle_matrix_create_nb(u->la, HEDDLE_F64, N, 3, NULL, N, NB, &u->t));
+    LA_TRY(heddle_la_gesv_mixed(u->la, HEDDLE_LA_REFINE_CLASSIC, u->a, u->ipiv,
+                                u->b, u->t, NULL, NULL));
+    LA_TRY(heddle_la_posv_mixed(u->la, HEDDLE_LA_REFINE_GMRES, 'L', u->a, u->b,
+                                u->t, NULL, NULL));
+    u->pa[0] = NAN;
+    return heddle_la_gesv_mixed(u->la, HEDDLE_LA_REFINE_AUTO, u->a, u->ipiv,
+                                u->b, u->t, NULL, NULL);
+}
+
 /* False: all allocations came true. */
 static bool fails_at(call_fn call, size_t k)
 {
@@ -200,5 +219,10 @@ TEST(products)
     try_all(call_products);
 }
 
+TEST(mixed)
+{
+    try_all(call_mixed);
+}
+
 TEST_MAIN(lu, cholesky, qr, lq, least_squares, tree, by_cholesky, sketch,
-          products)
+          products, mixed)

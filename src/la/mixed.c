@@ -7,10 +7,15 @@
  *
  * until every residual is small: |r| <= |x| |A| eps sqrt(n) in inf norms. When a
  * step does not halve the residual, GMRES goes on (mixed_gmres.c), and after that
- * the full precision is factorised.
+ * factors with more digits are tried, the full precision last.
  *
  * Scaling  A as a whole, when its norm is far from 1; each residual, always: so
  *          neither runs over in low precision.
+ * Factors  On a GPU the products are what a try says (enum heddle_la_low). The error of
+ *          TF32 or halves in LU of a random matrix grows with its order, and with it
+ *          the number of vectors that GMRES has to find: beyond order 4096 too many.
+ *          So LU takes two halves for each number; Cholesky, whose elements do not
+ *          grow, begins with TF32.
  */
 #include "la/mixed.h"
 
@@ -85,9 +90,12 @@ static heddle_status classic(struct la_mixed *s, double factor,
         LA_TRY(heddle_la_mixed_solve(s, s->r.m, s->x.m, true));
         LA_TRY(heddle_la_mixed_residual(s));
         LA_TRY(heddle_la_mixed_measure(s));
-        s->iterations = step; /* the first one is the solve */
+        if (step > 0) /* the first one is the solve */
+            s->iterations++;
         is_moving = heddle_la_mixed_look(s) * factor <= 1;
     }
+    for (size_t j = 0; j < s->nrhs; j++)
+        s->ran_over = s->ran_over || !(s->rhs[j].r <= DBL_MAX);
     *is_good_out = all_done(s);
     return HEDDLE_OK;
 }
@@ -101,49 +109,85 @@ static void end_tasks(heddle_la *la)
         (void)0; /* the first failure is known */
 }
 
-static heddle_status factorise(struct la_mixed *s)
+/* How products are made, and what factors are multiplied by before they become halves:
+ * elements of L are at most 1; those of U are some hundred times smaller than the norm
+ * in dense matrices, and have room to grow. */
+static struct la_low low_of(const struct la_mixed *s, enum heddle_la_low kind)
 {
-    return s->uplo == '\0' ? heddle_la_getrf(s->la, s->low.m, s->ipiv)
-                           : heddle_la_potrf(s->la, s->uplo, s->low.m);
+    return (struct la_low){
+        .kind = kind,
+        .left = 0x1p12f,
+        .right = (float)(0x1p13 * inverse_power(s->norm * s->scale))};
 }
 
-/* The largest sum of a row; NaN when one is. */
-static double norm_of(const double *sums, size_t parts, size_t m)
+static heddle_status factorise(struct la_mixed *s, struct la_low low)
 {
-    double most = 0;
+    heddle_status st;
 
-    for (size_t i = 0; i < m; i++) {
-        double sum = 0;
+    s->la->low = low;
+    st = s->uplo == '\0' ? heddle_la_getrf(s->la, s->low.m, s->ipiv)
+                         : heddle_la_potrf(s->la, s->uplo, s->low.m);
+    s->la->low = (struct la_low){.kind = HEDDLE_LA_LOW_AUTO};
+    return st;
+}
 
-        for (size_t p = 0; p < parts; p++)
-            sum += sums[p * m + i];
-        most = larger(most, sum);
+/* From pivots to rows. False: these are none, so the factors are of no use. */
+static bool fill_perm(struct la_mixed *s)
+{
+    const int n = (int)s->a->n;
+
+    for (int i = 0; i < n; i++)
+        s->perm[i] = i;
+    for (int i = 0; i < n; i++) {
+        const int p = s->ipiv[i] - 1, row = s->perm[i];
+
+        if (p < i || p >= n)
+            return false;
+        s->perm[i] = s->perm[p];
+        s->perm[p] = row;
     }
-    return most;
+    return true;
 }
 
-/* The low factors. *is_good_out: they can be used. */
-static heddle_status go_down(struct la_mixed *s, double *sums, size_t parts,
+static heddle_status make_perm(struct la_mixed *s, bool *is_good_out)
+{
+    heddle_handle_unref(s->perms);
+    s->perms = NULL;
+    *is_good_out = fill_perm(s);
+    return *is_good_out ? heddle_handle_vector(s->la->ctx, s->perm, s->a->n,
+                                               HEDDLE_I32, &s->perms)
+                        : HEDDLE_OK;
+}
+
+/* The low factors. *is_good_out: they can be used. Cores begin before the norm is
+ * known, which scaling waits for. */
+static heddle_status go_down(struct la_mixed *s, enum heddle_la_low kind,
                              bool *is_good_out)
 {
+    const bool is_early = !s->la->has_cuda;
+    bool is_again = true;
     int info = 0;
 
-    s->scale = 1;
-    LA_TRY(heddle_la_mixed_narrow(s, sums));
-    LA_TRY(factorise(s));
-    LA_TRY(heddle_la_wait(s->la, &info));
-    s->norm = norm_of(sums, parts, s->a->m);
     *is_good_out = false;
-    if (!(s->norm > 0 && s->norm <= DBL_MAX))
-        return HEDDLE_OK;
-    if (s->norm > 0x1p100 || s->norm < 0x1p-60) {
-        s->scale = inverse_power(s->norm);
-        LA_TRY(heddle_la_mixed_narrow(s, sums));
-        LA_TRY(factorise(s));
+    while (is_again) {
+        LA_TRY(heddle_la_mixed_narrow(s));
+        if (is_early)
+            LA_TRY(factorise(s, (struct la_low){.kind = kind}));
+        LA_TRY(heddle_la_wait(s->la, &info));
+        LA_TRY(heddle_la_mixed_norm(s));
+        if (!(s->norm > 0 && s->norm <= DBL_MAX))
+            return HEDDLE_OK;
+        is_again = s->scale == 1 && (s->norm > 0x1p100 || s->norm < 0x1p-60);
+        if (is_again)
+            s->scale = inverse_power(s->norm);
+    }
+    if (!is_early) {
+        LA_TRY(factorise(s, low_of(s, kind)));
         LA_TRY(heddle_la_wait(s->la, &info));
     }
     *is_good_out = info == 0 && s->scale >= DBL_MIN && s->scale <= 0x1p1000;
-    return HEDDLE_OK;
+    return *is_good_out && s->uplo == '\0' ? make_perm(s, is_good_out)
+                                           : HEDDLE_OK;
 }
 
 static double backward_error(const struct la_mixed *s)
@@ -199,6 +243,8 @@ static heddle_status refine(struct la_mixed *s, enum heddle_la_refine *how,
 {
     bool is_finite = true;
 
+    for (size_t j = 0; j < s->nrhs; j++)
+        s->rhs[j] = (struct la_rhs){.is_done = false};
     LA_TRY(heddle_la_laset(s->la, 'A', heddle_la_zero(s->t),
                            heddle_la_zero(s->t), s->x.m));
     LA_TRY(heddle_la_lacpy(s->la, 'A', s->b, s->r.m));
@@ -209,6 +255,7 @@ static heddle_status refine(struct la_mixed *s, enum heddle_la_refine *how,
     }
     (void)heddle_la_mixed_look(s);
     *is_good_out = false;
+    s->is_hopeless = !is_finite;
     if (!is_finite)
         return HEDDLE_OK;
     if (all_done(s)) {
@@ -218,7 +265,7 @@ static heddle_status refine(struct la_mixed *s, enum heddle_la_refine *how,
     if (*how != HEDDLE_LA_REFINE_GMRES)
         LA_TRY(
             classic(s, *how == HEDDLE_LA_REFINE_AUTO ? 2 : 1.1, is_good_out));
-    if (*is_good_out || *how == HEDDLE_LA_REFINE_CLASSIC)
+    if (*is_good_out || s->ran_over || *how == HEDDLE_LA_REFINE_CLASSIC)
         return HEDDLE_OK;
     *how = HEDDLE_LA_REFINE_GMRES;
     return heddle_la_mixed_gmres(s, is_good_out);
@@ -230,30 +277,69 @@ static heddle_status make(struct la_mixed *s, const heddle_matrix *x)
                             low = full == HEDDLE_F64 ? HEDDLE_F32 : HEDDLE_C64;
     const size_t n = s->a->n, nb = la_max(1, la_min(x->n, TOGETHER));
 
+    LA_TRY(heddle_la_mixed_open(s));
     LA_TRY(heddle_la_owned_make(s->la, low, n, n, s->a->nb, &s->low));
     LA_TRY(heddle_la_owned_make(s->la, full, n, x->n, nb, &s->x));
     LA_TRY(heddle_la_owned_make(s->la, full, n, x->n, nb, &s->r));
     return heddle_la_owned_make(s->la, low, n, x->n, nb, &s->d);
 }
 
+enum { TENSOR_N = 4096 }; /* order from which on tensor cores pay */
+
+/* What is tried, one after the other. */
+static unsigned pick_kinds(const struct la_mixed *s, enum heddle_la_low out[2])
+{
+    const bool is_lu = s->uplo == '\0';
+    enum heddle_la_low kind = s->la->opts.low;
+
+    if (kind == HEDDLE_LA_LOW_AUTO)
+        kind = s->a->n < TENSOR_N ? HEDDLE_LA_LOW_SINGLE
+               : is_lu            ? HEDDLE_LA_LOW_HALVES
+                                  : HEDDLE_LA_LOW_TF32;
+    if (!is_lu && kind == HEDDLE_LA_LOW_HALF)
+        kind = HEDDLE_LA_LOW_TF32;
+    if (!s->la->has_cuda || la_is_complex(s->t) ||
+        (!is_lu && kind == HEDDLE_LA_LOW_HALVES))
+        kind = HEDDLE_LA_LOW_SINGLE;
+    out[0] = kind;
+    out[1] = HEDDLE_LA_LOW_SINGLE;
+    return kind == HEDDLE_LA_LOW_SINGLE ? 1 : 2;
+}
+
+/* *how: what was used at the end. */
+static heddle_status try_kinds(struct la_mixed *s, enum heddle_la_refine *how,
+                               bool *is_good_out)
+{
+    const enum heddle_la_refine asked = *how;
+    enum heddle_la_low kinds[2];
+    const unsigned n = pick_kinds(s, kinds);
+
+    s->scale = 1;
+    for (unsigned i = 0; i < n && !*is_good_out && !s->is_hopeless; i++) {
+        /* Two halves are single precision, if they have not run over. */
+        if (s->kind == HEDDLE_LA_LOW_HALVES && !s->ran_over)
+            break;
+        s->kind = kinds[i];
+        s->ran_over = false;
+        s->tries++;
+        *how = asked;
+        LA_TRY(go_down(s, kinds[i], is_good_out));
+        s->is_hopeless = !(s->norm > 0 && s->norm <= DBL_MAX);
+        if (*is_good_out)
+            LA_TRY(refine(s, how, is_good_out));
+    }
+    return HEDDLE_OK;
+}
+
 static heddle_status work(struct la_mixed *s, enum heddle_la_refine how,
                           heddle_matrix *x, struct heddle_la_refined *out,
                           int *info_out)
 {
-    const size_t parts = heddle_la_mixed_parts(s->a);
-    double *sums = heddle_zalloc(&heddle_allocator_default, parts * s->a->m,
-                                 sizeof(*sums));
     bool is_good = false;
-    heddle_status st = sums == NULL ? HEDDLE_ENOMEM : make(s, x);
+    heddle_status st = make(s, x);
 
     if (st == HEDDLE_OK)
-        st = go_down(s, sums, parts, &is_good);
-    if (st != HEDDLE_OK)
-        end_tasks(s->la);
-    heddle_free(&heddle_allocator_default, sums,
-                parts * s->a->m * sizeof(*sums));
-    if (st == HEDDLE_OK && is_good)
-        st = refine(s, &how, &is_good);
+        st = try_kinds(s, &how, &is_good);
     if (st == HEDDLE_OK && !is_good)
         st = fall_back(s, out != NULL, info_out);
     if (st == HEDDLE_OK)
@@ -264,6 +350,8 @@ static heddle_status work(struct la_mixed *s, enum heddle_la_refine how,
         out->iterations = s->iterations;
         out->fell_back = !is_good;
         out->how = how;
+        out->low = s->kind;
+        out->tries = s->tries;
         out->backward_error =
             *info_out == 0 ? backward_error(s) : (double)INFINITY;
     }
@@ -318,6 +406,7 @@ static heddle_status solve(struct la_mixed s, enum heddle_la_refine how,
     heddle_la_owned_end(&s.x);
     heddle_la_owned_end(&s.r);
     heddle_la_owned_end(&s.d);
+    heddle_la_mixed_shut(&s);
     heddle_free(&heddle_allocator_default, s.rhs,
                 la_max(s.nrhs, 1) * sizeof(*s.rhs));
     heddle_la_kept_shut(s.la, &kept);

@@ -6,20 +6,28 @@
  * A M^-1, W_k = M^-1 V_k is kept (so M need not be the same map each time), the
  * least squares problem is solved by rotations, and x = x + W y. All right-hand
  * sides take a step together: solves and products see all their columns, each has
- * a basis of its own. Vectors are made when they are needed.
+ * a basis of its own. Vectors are made when they are needed. Tasks leave inner products
+ * in a small vector; rotations and the small solve are the caller's.
  *
- * Orthogonal by two rounds of classical Gram-Schmidt: one task does a block column.
+ * Orthogonal by two rounds of Gram-Schmidt, some vectors at once: what a task on a device
+ * can see of its operands. A task does a block column.
  */
 #include <complex.h>
 #include <float.h>
 #include <math.h>
 
 #include "base/alloc.h"
+#include "la/cuda_mixed.h"
 #include "la/mixed.h"
 
 enum {
     RESTART = 30, /* vectors of a cycle */
-    CYCLES = 4
+    CYCLES = 4,
+    SOME = LA_GPU_VECTORS, /* vectors of a task */
+    /* Numbers of a right-hand side: a square of a norm, then the inner products of
+     * both rounds (twice the real numbers where they are complex), or y. */
+    ROUND = 2 * (RESTART + 1),
+    NUMBERS = 2 + 2 * ROUND
 };
 
 /* One right-hand side in a cycle. */
@@ -33,13 +41,41 @@ struct krylov {
     double complex h[RESTART][RESTART + 1]; /* columns of the rotated matrix */
 };
 
-/* Operands: the block column that is written, then those of the basis. */
+/* Operands: the block column that is written, the numbers, then vectors of the basis. */
 struct gmres_arg {
     struct la_head h;
-    unsigned k; /* the step */
+    unsigned first, n; /* vectors */
+    unsigned round;
+    bool is_last; /* of the vectors, and rounds: the rest is made unit */
+    size_t j0;
     const struct la_rhs *rhs;
-    struct krylov *krylov;
 };
+
+static double *numbers_of(struct heddle_exec *x, const struct gmres_arg *g,
+                          size_t j)
+{
+    return (double *)heddle_exec_ptr(x, 1) + (g->j0 + j) * NUMBERS;
+}
+
+/* What belongs to the task's vectors. */
+static double *products_of(struct heddle_exec *x, const struct gmres_arg *g,
+                           size_t j)
+{
+    return numbers_of(x, g, j) + 2 + g->round * ROUND +
+           (la_is_complex(g->h.t) ? 2 : 1) * g->first;
+}
+
+static double complex get(enum heddle_la_type t, const double *c, unsigned i)
+{
+    return t == LA_D ? c[i] : CMPLX(c[2 * i], c[2 * i + 1]);
+}
+
+static void set(enum heddle_la_type t, double *c, unsigned i, double complex v)
+{
+    c[t == LA_D ? i : 2 * i] = creal(v);
+    if (t != LA_D)
+        c[2 * i + 1] = cimag(v);
+}
 
 /* --- vectors ------------------------------------------------------------------------ */
 
@@ -90,9 +126,14 @@ static void multiply(enum heddle_la_type t, double f, void *y, size_t n)
         b[i] *= f;
 }
 
-static double norm2(enum heddle_la_type t, const void *x, size_t n)
+/* Of norm 1, unless it has none; the square of what it had. */
+static double make_unit(enum heddle_la_type t, void *x, size_t n)
 {
-    return sqrt(creal(dot(t, x, x, n)));
+    const double square = creal(dot(t, x, x, n));
+
+    if (square > 0)
+        multiply(t, 1 / sqrt(square), x, n);
+    return square;
 }
 
 /* --- rotations ---------------------------------------------------------------------- */
@@ -137,30 +178,18 @@ static heddle_status run_start(struct heddle_exec *x)
 {
     const struct gmres_arg *g = heddle_exec_arg(x);
     const enum heddle_la_type t = g->h.t;
-    const struct la_block v = la_operand(x, 0), r = la_operand(x, 1);
+    const struct la_block v = la_operand(x, 0), r = la_operand(x, 2);
 
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
     for (size_t j = 0; j < v.n; j++) {
-        struct krylov *s = &g->krylov[j];
-        const struct la_rhs *h = &g->rhs[j];
         void *to = la_at(t, v, 0, j);
-        double norm;
 
         memcpy(to, la_at(t, r, 0, j), v.m * la_bytes(t));
-        s->k = 0;
-        s->has_failed = false;
-        if (h->is_done)
+        if (g->rhs[j].is_done)
             continue;
-        multiply(t, h->down, to, v.m);
-        norm = norm2(t, to, v.m);
-        if (!(norm > 0 && norm <= DBL_MAX)) {
-            s->has_failed = true;
-            continue;
-        }
-        multiply(t, 1 / norm, to, v.m);
-        s->g[0] = norm / h->down;
-        s->tolerance = fmax(h->goal / h->r / 4, 1e-10);
+        multiply(t, g->rhs[j].down, to, v.m);
+        *numbers_of(x, g, j) = make_unit(t, to, v.m);
     }
     return HEDDLE_OK;
 }
@@ -170,26 +199,15 @@ static void orthogonalise(struct heddle_exec *x, const struct gmres_arg *g,
 {
     const enum heddle_la_type t = g->h.t;
     const struct la_block z = la_operand(x, 0);
-    struct krylov *s = &g->krylov[j];
-    double complex c[RESTART + 1];
+    double *c = products_of(x, g, j);
     void *to = la_at(t, z, 0, j);
-    double norm;
 
-    for (unsigned i = 0; i <= g->k; i++)
-        s->h[g->k][i] = 0;
-    for (unsigned round = 0; round < 2; round++) {
-        for (unsigned i = 0; i <= g->k; i++)
-            c[i] = dot(t, la_at(t, la_operand(x, 1 + i), 0, j), to, z.m);
-        for (unsigned i = 0; i <= g->k; i++) {
-            add(t, -c[i], la_at(t, la_operand(x, 1 + i), 0, j), to, z.m);
-            s->h[g->k][i] += c[i];
-        }
-    }
-    norm = norm2(t, to, z.m);
-    s->h[g->k][g->k + 1] = norm;
-    rotate(s, g->k, norm);
-    if (norm > 0)
-        multiply(t, 1 / norm, to, z.m);
+    for (unsigned i = 0; i < g->n; i++)
+        set(t, c, i, dot(t, la_at(t, la_operand(x, 2 + i), 0, j), to, z.m));
+    for (unsigned i = 0; i < g->n; i++)
+        add(t, -get(t, c, i), la_at(t, la_operand(x, 2 + i), 0, j), to, z.m);
+    if (g->is_last)
+        *numbers_of(x, g, j) = make_unit(t, to, z.m);
 }
 
 static heddle_status run_step(struct heddle_exec *x)
@@ -215,24 +233,21 @@ static heddle_status run_end(struct heddle_exec *x)
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
     for (size_t j = 0; j < v.n; j++) {
-        const struct krylov *s = &g->krylov[j];
-        double complex y[RESTART];
+        const double *y = products_of(x, g, j);
 
-        for (unsigned i = s->k; i-- > 0;) {
-            double complex sum = s->g[i];
-
-            for (unsigned l = i + 1; l < s->k; l++)
-                sum -= s->h[l][i] * y[l];
-            y[i] = sum / s->h[i][i];
-        }
-        for (unsigned i = 0; i < s->k && !s->has_failed; i++)
-            add(t, y[i], la_at(t, la_operand(x, 1 + i), 0, j),
+        for (unsigned i = 0; i < g->n; i++)
+            add(t, get(t, y, i), la_at(t, la_operand(x, 2 + i), 0, j),
                 la_at(t, v, 0, j), v.m);
     }
     return HEDDLE_OK;
 }
 
 /* Solutions that are worse than none. */
+static bool is_worse(const struct la_rhs *h)
+{
+    return !h->is_done && !(h->r < h->b);
+}
+
 static heddle_status run_clear(struct heddle_exec *x)
 {
     const struct gmres_arg *g = heddle_exec_arg(x);
@@ -241,8 +256,110 @@ static heddle_status run_clear(struct heddle_exec *x)
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
     for (size_t j = 0; j < v.n; j++)
-        if (!g->rhs[j].is_done && !(g->rhs[j].r < g->rhs[j].b))
+        if (is_worse(&g->rhs[j]))
             memset(la_at(g->h.t, v, 0, j), 0, v.m * la_bytes(g->h.t));
+    return HEDDLE_OK;
+}
+
+/* --- the same on a GPU, for double precision ------------------------------------------- */
+
+static heddle_status cuda_start(struct heddle_exec *x)
+{
+    const struct gmres_arg *g = heddle_exec_arg(x);
+    const struct la_block v = la_operand(x, 0), r = la_operand(x, 2);
+
+    if (g->h.t != LA_D)
+        return HEDDLE_EDECLINED;
+    if (heddle_la_is_broken(&g->h))
+        return HEDDLE_OK;
+    for (size_t j = 0; j < v.n; j++) {
+        double *to = la_at(LA_D, v, 0, j), *square = numbers_of(x, g, j);
+        const double *const one[1] = {to};
+
+        LA_TRY(heddle_gpu_scale(x, to, la_at(LA_D, r, 0, j), v.m,
+                                g->rhs[j].is_done ? 1 : g->rhs[j].down));
+        if (g->rhs[j].is_done)
+            continue;
+        LA_TRY(heddle_gpu_dots(x, one, 1, to, v.m, square));
+        LA_TRY(heddle_gpu_unit(x, to, square, v.m));
+    }
+    return HEDDLE_OK;
+}
+
+/* Column j of the task's vectors. */
+static void columns_of(struct heddle_exec *x, const struct gmres_arg *g,
+                       size_t j, const double *out[SOME])
+{
+    for (unsigned i = 0; i < g->n; i++)
+        out[i] = la_at(LA_D, la_operand(x, 2 + i), 0, j);
+}
+
+static heddle_status cuda_orthogonalise(struct heddle_exec *x,
+                                        const struct gmres_arg *g, size_t j)
+{
+    const struct la_block z = la_operand(x, 0);
+    double *c = products_of(x, g, j), *square = numbers_of(x, g, j),
+           *to = la_at(LA_D, z, 0, j);
+    const double *const own[1] = {to};
+    const double *v[SOME];
+
+    columns_of(x, g, j, v);
+    LA_TRY(heddle_gpu_dots(x, v, g->n, to, z.m, c));
+    LA_TRY(heddle_gpu_combine(x, v, g->n, c, -1, to, z.m));
+    if (!g->is_last)
+        return HEDDLE_OK;
+    LA_TRY(heddle_gpu_dots(x, own, 1, to, z.m, square));
+    return heddle_gpu_unit(x, to, square, z.m);
+}
+
+static heddle_status cuda_step(struct heddle_exec *x)
+{
+    const struct gmres_arg *g = heddle_exec_arg(x);
+    const struct la_block z = la_operand(x, 0);
+
+    if (g->h.t != LA_D)
+        return HEDDLE_EDECLINED;
+    if (heddle_la_is_broken(&g->h))
+        return HEDDLE_OK;
+    for (size_t j = 0; j < z.n; j++)
+        if (!g->rhs[j].is_done)
+            LA_TRY(cuda_orthogonalise(x, g, j));
+    return HEDDLE_OK;
+}
+
+static heddle_status cuda_end(struct heddle_exec *x)
+{
+    const struct gmres_arg *g = heddle_exec_arg(x);
+    const struct la_block v = la_operand(x, 0);
+
+    if (g->h.t != LA_D)
+        return HEDDLE_EDECLINED;
+    if (heddle_la_is_broken(&g->h))
+        return HEDDLE_OK;
+    for (size_t j = 0; j < v.n; j++) {
+        const double *w[SOME];
+
+        columns_of(x, g, j, w);
+        LA_TRY(heddle_gpu_combine(x, w, g->n, products_of(x, g, j), 1,
+                                  la_at(LA_D, v, 0, j), v.m));
+    }
+    return HEDDLE_OK;
+}
+
+static heddle_status cuda_clear(struct heddle_exec *x)
+{
+    const struct gmres_arg *g = heddle_exec_arg(x);
+    const struct la_block v = la_operand(x, 0);
+    const void *zero = heddle_la_zero(LA_D);
+
+    if (g->h.t != LA_D)
+        return HEDDLE_EDECLINED;
+    if (heddle_la_is_broken(&g->h))
+        return HEDDLE_OK;
+    for (size_t j = 0; j < v.n; j++)
+        if (is_worse(&g->rhs[j]))
+            LA_TRY(heddle_gpu_set(x, 'A', 0, LA_D, zero, zero,
+                                  la_part(LA_D, v, 0, j, v.m, 1)));
     return HEDDLE_OK;
 }
 
@@ -252,52 +369,133 @@ static struct heddle_cost cost_vectors(struct heddle_exec *x)
     const struct heddle_layout *l = heddle_exec_layout(x, 0);
 
     return (struct heddle_cost){
-        .bytes = 2.0 * (double)(l->extent[0] * l->extent[1] * (2 + g->k) *
+        .bytes = 2.0 * (double)(l->extent[0] * l->extent[1] * (2 + g->n) *
                                 la_bytes(g->h.t))};
 }
 
-#define KERNEL(name_, run_)                                                    \
-    {                                                                          \
-        .size = sizeof(heddle_kernel), .name = (name_),                        \
-        .variants = {{.device = HEDDLE_DEV_CPU, .run = (run_)}},               \
-        .cost = cost_vectors                                                   \
-    }
+#define KERNEL(what)                                                           \
+    static const heddle_kernel kernel_##what = {                               \
+        .size = sizeof(heddle_kernel),                                         \
+        .name = "gmres_" #what,                                                \
+        .variants = {{.device = HEDDLE_DEV_CPU, .run = run_##what},            \
+                     {.device = HEDDLE_DEV_CUDA, .run = cuda_##what}},         \
+        .cost = cost_vectors}
 
-static const heddle_kernel kernel_start = KERNEL("gmres_start", run_start);
-static const heddle_kernel kernel_step = KERNEL("gmres_step", run_step);
-static const heddle_kernel kernel_end = KERNEL("gmres_end", run_end);
-static const heddle_kernel kernel_clear = KERNEL("gmres_clear", run_clear);
+KERNEL(start);
+KERNEL(step);
+KERNEL(end);
+KERNEL(clear);
 
 /* --- the loop --------------------------------------------------------------------------- */
 
 struct gmres {
     struct la_mixed *s;
     struct krylov *krylov;
+    heddle_handle *numbers; /* NUMBERS for each right-hand side */
     struct la_owned v[RESTART + 1], w[RESTART];
 };
 
+/* A task for each block column of `to`; g says which vectors of `from` it gets. */
 static heddle_status submit_each(struct gmres *q, const heddle_kernel *kernel,
-                                 heddle_matrix *to, const struct la_owned *from,
-                                 unsigned n)
+                                 heddle_matrix *to, enum heddle_mode how,
+                                 const struct la_owned *from,
+                                 struct gmres_arg g)
 {
     struct la_mixed *s = q->s;
-    struct gmres_arg g = {.h = heddle_la_begin(s->la, to),
-                          .k = n > 0 ? n - 1 : 0};
 
+    g.h = heddle_la_begin(s->la, to);
     for (size_t j = 0; j < to->nt; j++) {
-        heddle_handle *op[RESTART + 2] = {to->col[j]};
-        enum heddle_mode mode[RESTART + 2] = {HEDDLE_RW};
+        heddle_handle *op[2 + SOME] = {to->col[j], q->numbers};
+        enum heddle_mode mode[2 + SOME] = {how, HEDDLE_RW};
 
-        for (unsigned i = 0; i < n; i++) {
-            op[1 + i] = from[i].m->col[j];
-            mode[1 + i] = HEDDLE_R;
+        for (unsigned i = 0; i < g.n; i++) {
+            op[2 + i] = from[g.first + i].m->col[j];
+            mode[2 + i] = HEDDLE_R;
         }
-        g.rhs = s->rhs + la_first(to, j);
-        g.krylov = q->krylov + la_first(to, j);
-        LA_TRY(
-            heddle_la_submit(s->la, kernel, op, mode, 1 + n, &g, sizeof(g), 0));
+        g.j0 = la_first(to, j);
+        g.rhs = s->rhs + g.j0;
+        LA_TRY(heddle_la_submit(s->la, kernel, op, mode, 2 + g.n, &g, sizeof(g),
+                                0));
     }
     return HEDDLE_OK;
+}
+
+/* n vectors, some at a time, in so many rounds. */
+static heddle_status submit_rounds(struct gmres *q, const heddle_kernel *kernel,
+                                   heddle_matrix *to,
+                                   const struct la_owned *from, unsigned n,
+                                   unsigned rounds)
+{
+    struct gmres_arg g = {.round = 0};
+
+    for (; g.round < rounds; g.round++)
+        for (g.first = 0; g.first < n; g.first += g.n) {
+            g.n = (unsigned)la_min(SOME, n - g.first);
+            g.is_last = g.round + 1 == rounds && g.first + g.n == n;
+            LA_TRY(submit_each(q, kernel, to, HEDDLE_RW, from, g));
+        }
+    return HEDDLE_OK;
+}
+
+/* fn() for the numbers of each right-hand side, when tasks have ended. */
+static heddle_status
+with_numbers(struct gmres *q, enum heddle_mode mode, unsigned k,
+             void (*fn)(struct gmres *q, size_t j, unsigned k, double *numbers))
+{
+    void *p = NULL;
+
+    LA_TRY(heddle_la_wait(q->s->la, NULL));
+    LA_TRY(heddle_handle_acquire(q->numbers, mode, &p));
+    for (size_t j = 0; j < q->s->nrhs; j++)
+        fn(q, j, k, (double *)p + j * NUMBERS);
+    return heddle_handle_release(q->numbers);
+}
+
+/* The basis is of norm 1 from here on. */
+static void begin_one(struct gmres *q, size_t j, unsigned k, double *numbers)
+{
+    struct krylov *c = &q->krylov[j];
+    struct la_rhs *h = &q->s->rhs[j];
+    const double norm = sqrt(*numbers);
+
+    (void)k;
+    c->k = 0;
+    c->has_failed = !h->is_done && !(norm > 0 && norm <= DBL_MAX);
+    c->g[0] = h->is_done ? 0 : norm / h->down;
+    c->tolerance = fmax(h->goal / h->r / 4, 1e-10);
+    h->down = 1;
+    h->up = q->s->scale;
+    h->is_done = h->is_done || c->has_failed;
+}
+
+static void step_one(struct gmres *q, size_t j, unsigned k, double *numbers)
+{
+    struct krylov *c = &q->krylov[j];
+    const double *a = numbers + 2, *b = a + ROUND, norm = sqrt(*numbers);
+
+    if (q->s->rhs[j].is_done)
+        return;
+    for (unsigned i = 0; i <= k; i++)
+        c->h[k][i] = get(q->s->t, a, i) + get(q->s->t, b, i);
+    c->h[k][k + 1] = norm;
+    rotate(c, k, norm);
+}
+
+/* y of all vectors: those that were not used count 0 times. */
+static void end_one(struct gmres *q, size_t j, unsigned k, double *numbers)
+{
+    const struct krylov *c = &q->krylov[j];
+    double complex y[RESTART] = {0};
+
+    for (unsigned i = c->has_failed ? 0 : c->k; i-- > 0;) {
+        double complex sum = c->g[i];
+
+        for (unsigned l = i + 1; l < c->k; l++)
+            sum -= c->h[l][i] * y[l];
+        y[i] = sum / c->h[i][i];
+    }
+    for (unsigned i = 0; i < k; i++)
+        set(q->s->t, numbers + 2, i, y[i]);
 }
 
 static heddle_status vector(struct gmres *q, struct la_owned *v)
@@ -335,24 +533,21 @@ static heddle_status cycle(struct gmres *q)
     unsigned k = 0;
 
     LA_TRY(vector(q, &q->v[0]));
-    LA_TRY(submit_each(q, &kernel_start, q->v[0].m, &s->r, 1));
-    LA_TRY(heddle_la_wait(s->la, NULL));
-    for (size_t j = 0; j < s->nrhs; j++) { /* the basis is of norm 1 */
-        s->rhs[j].down = 1;
-        s->rhs[j].up = s->scale;
-        s->rhs[j].is_done = s->rhs[j].is_done || q->krylov[j].has_failed;
-    }
+    LA_TRY(submit_each(q, &kernel_start, q->v[0].m, HEDDLE_W, &s->r,
+                       (struct gmres_arg){.n = 1}));
+    LA_TRY(with_numbers(q, HEDDLE_R, 0, begin_one));
     for (; k < RESTART && goes_on; k++) {
         LA_TRY(vector(q, &q->v[k + 1]));
         LA_TRY(vector(q, &q->w[k]));
         LA_TRY(heddle_la_mixed_solve(s, q->v[k].m, q->w[k].m, false));
         LA_TRY(heddle_la_mixed_product(s, one, q->w[k].m, zero, q->v[k + 1].m));
-        LA_TRY(submit_each(q, &kernel_step, q->v[k + 1].m, q->v, k + 1));
-        LA_TRY(heddle_la_wait(s->la, NULL));
+        LA_TRY(submit_rounds(q, &kernel_step, q->v[k + 1].m, q->v, k + 1, 2));
+        LA_TRY(with_numbers(q, HEDDLE_R, k, step_one));
         s->iterations++;
         goes_on = is_going(q);
     }
-    return submit_each(q, &kernel_end, s->x.m, q->w, k);
+    LA_TRY(with_numbers(q, HEDDLE_RW, k, end_one));
+    return submit_rounds(q, &kernel_end, s->x.m, q->w, k, 1);
 }
 
 static heddle_status look_again(struct la_mixed *s, double *worst_out)
@@ -370,7 +565,8 @@ static heddle_status cycles(struct gmres *q, bool *is_good_out)
     struct la_mixed *s = q->s;
     double worst = 0;
 
-    LA_TRY(submit_each(q, &kernel_clear, s->x.m, NULL, 0));
+    LA_TRY(submit_each(q, &kernel_clear, s->x.m, HEDDLE_RW, NULL,
+                       (struct gmres_arg){.n = 0}));
     LA_TRY(look_again(s, &worst));
     for (unsigned i = 0; i < CYCLES && worst != 0; i++) {
         LA_TRY(cycle(q));
@@ -394,9 +590,13 @@ heddle_status heddle_la_mixed_gmres(struct la_mixed *s, bool *is_good_out)
     q->krylov =
         heddle_zalloc(&heddle_allocator_default, s->nrhs, sizeof(*q->krylov));
     if (q->krylov != NULL)
+        st = heddle_handle_vector(s->la->ctx, NULL, s->nrhs * NUMBERS,
+                                  HEDDLE_F64, &q->numbers);
+    if (st == HEDDLE_OK)
         st = cycles(q, is_good_out);
     if (st != HEDDLE_OK && heddle_group_wait(s->la->group, 0) != HEDDLE_OK)
         (void)0; /* the first failure is known */
+    heddle_handle_unref(q->numbers);
     for (unsigned i = 0; i <= RESTART; i++)
         heddle_la_owned_end(&q->v[i]);
     for (unsigned i = 0; i < RESTART; i++)

@@ -9,19 +9,22 @@
 #include <complex.h>
 #include <math.h>
 
+#include "base/alloc.h"
+#include "la/cuda_mixed.h"
 #include "la/mixed.h"
 #include "la/product.h"
 
 /* --- A to low precision, with sums of its rows ---------------------------------- */
 
-/* Operands: block columns of A, then those of the low matrix. */
+/* Operands: sums of rows, block columns of A, then those of the low matrix. */
 struct narrow_arg {
     struct la_head h;
     char uplo; /* 0: all */
     unsigned n;
     size_t j0;
     double scale;
-    double *sums; /* as many as rows, this task's own */
+    bool adds;   /* to the sums that are there */
+    bool clears; /* what is outside of the triangle */
 };
 
 static inline double abs_z(double complex v)
@@ -72,10 +75,10 @@ static void narrow_plain(const double *from, float *to, size_t n, double scale,
 }
 
 static void narrow_column(const struct narrow_arg *g, const void *from,
-                          void *to, struct la_range r, size_t col)
+                          void *to, struct la_range r, size_t col, double *all)
 {
     const size_t n = r.end - r.first;
-    double *sums = g->sums + r.first, sum;
+    double *sums = all + r.first, sum;
 
     if (g->uplo == '\0' && g->h.t == LA_D) {
         narrow_plain(from, to, n, g->scale, sums);
@@ -90,36 +93,104 @@ static void narrow_column(const struct narrow_arg *g, const void *from,
                              : abs_z(((const double complex *)from)[at]);
 
         /* d may be most of the sum: what rounding leaves is below its error. */
-        g->sums[col] += sum == d ? 0 : sum - d;
+        all[col] += sum == d ? 0 : sum - d;
     }
 }
 
 static heddle_status run_narrow(struct heddle_exec *x)
 {
     const struct narrow_arg *g = heddle_exec_arg(x);
+    double *sums = heddle_exec_ptr(x, 0);
     size_t col = g->j0;
 
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
+    if (!g->adds)
+        memset(sums, 0, heddle_exec_count(x, 0) * sizeof(*sums));
     for (unsigned k = 0; k < g->n; k++) {
-        const struct la_block a = la_operand(x, k),
-                              low = la_operand(x, g->n + k);
+        const struct la_block a = la_operand(x, 1 + k),
+                              low = la_operand(x, 1 + g->n + k);
 
         for (size_t j = 0; j < a.n; j++, col++) {
             const struct la_range r =
                 la_rows(g->uplo == '\0' ? 'A' : g->uplo, a.m, col);
 
+            if (g->clears)
+                memset(la_at(la_low(g->h.t), low, 0, j), 0,
+                       low.m * la_bytes(la_low(g->h.t)));
             narrow_column(g, la_at(g->h.t, a, r.first, j),
-                          la_at(la_low(g->h.t), low, r.first, j), r, col);
+                          la_at(la_low(g->h.t), low, r.first, j), r, col, sums);
         }
     }
     return HEDDLE_OK;
 }
 
+static heddle_status cuda_narrow(struct heddle_exec *x)
+{
+    const struct narrow_arg *g = heddle_exec_arg(x);
+    size_t col = g->j0;
+
+    if (g->h.t != LA_D || heddle_exec_noperands(x) > HEDDLE_KERNEL_OPERANDS ||
+        g->clears != (g->uplo != '\0'))
+        return HEDDLE_EDECLINED;
+    if (heddle_la_is_broken(&g->h))
+        return HEDDLE_OK;
+    for (unsigned k = 0; k < g->n; k++) {
+        const struct la_block a = la_operand(x, 1 + k);
+
+        LA_TRY(heddle_gpu_narrow(x, g->uplo, col, a,
+                                 la_operand(x, 1 + g->n + k), g->scale,
+                                 heddle_exec_ptr(x, 0), g->adds || k > 0));
+        col += a.n;
+    }
+    return HEDDLE_OK;
+}
+
+/* Operands: told, then sums. The largest sum of a row; NaN when one is. */
+static heddle_status run_norm(struct heddle_exec *x)
+{
+    const struct la_head *h = heddle_exec_arg(x);
+    const size_t m = heddle_exec_count(x, 1);
+    const unsigned n = heddle_exec_noperands(x) - 1;
+    const double *sums[LA_MIXED_SUMS];
+    double *told = heddle_exec_ptr(x, 0);
+
+    if (heddle_la_is_broken(h))
+        return HEDDLE_OK;
+    for (unsigned p = 0; p < n; p++)
+        sums[p] = heddle_exec_ptr(x, 1 + p);
+    told[0] = 0;
+    for (size_t i = 0; i < m; i++) {
+        double sum = 0;
+
+        for (unsigned p = 0; p < n; p++)
+            sum += sums[p][i];
+        if (told[0] < sum || sum != sum)
+            told[0] = sum;
+        if (sum != sum)
+            break;
+    }
+    return HEDDLE_OK;
+}
+
+static heddle_status cuda_norm(struct heddle_exec *x)
+{
+    const struct la_head *h = heddle_exec_arg(x);
+    const size_t m = heddle_exec_count(x, 1);
+
+    if (heddle_exec_noperands(x) != 2)
+        return HEDDLE_EDECLINED;
+    if (heddle_la_is_broken(h))
+        return HEDDLE_OK;
+    return heddle_gpu_largest(x,
+                              (struct la_block){heddle_exec_ptr(x, 1), m, 1, m},
+                              heddle_exec_ptr(x, 0));
+}
+
 static struct heddle_cost cost_narrow(struct heddle_exec *x)
 {
     const struct narrow_arg *g = heddle_exec_arg(x);
-    const struct heddle_layout *l = heddle_exec_layout(x, 0);
+    const struct heddle_layout *l = heddle_exec_layout(x, 1);
 
     return (struct heddle_cost){.bytes = 1.5 * g->n * (double)l->extent[0] *
                                          (double)l->extent[1] *
@@ -129,50 +200,103 @@ static struct heddle_cost cost_narrow(struct heddle_exec *x)
 static const heddle_kernel kernel_narrow = {
     .size = sizeof(heddle_kernel),
     .name = "mixed_narrow",
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_narrow}},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_narrow},
+                 {.device = HEDDLE_DEV_CUDA, .run = cuda_narrow}},
     .cost = cost_narrow};
 
-enum { PARTS = 64 };
+static const heddle_kernel kernel_norm = {
+    .size = sizeof(heddle_kernel),
+    .name = "mixed_norm",
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_norm},
+                 {.device = HEDDLE_DEV_CUDA, .run = cuda_norm}}};
 
-size_t heddle_la_mixed_parts(const heddle_matrix *a)
+/* On a device one vector of sums is enough: tasks follow each other there. */
+static size_t count_sums(const struct la_mixed *s)
 {
-    return la_max(la_min(a->nt, PARTS), (a->nt + LA_LIST - 1) / LA_LIST);
+    return s->la->has_cuda ? 1 : la_min(s->a->nt, LA_MIXED_SUMS);
 }
 
-heddle_status heddle_la_mixed_narrow(struct la_mixed *s, double *sums)
+heddle_status heddle_la_mixed_narrow(struct la_mixed *s)
 {
     heddle_matrix *a = s->a, *low = s->low.m;
-    struct narrow_arg g = {
-        .h = heddle_la_begin(s->la, a), .uplo = s->uplo, .scale = s->scale};
-    const size_t parts = heddle_la_mixed_parts(a);
+    const bool has_cuda = s->la->has_cuda, is_part = s->uplo != '\0';
+    struct narrow_arg g = {.h = heddle_la_begin(s->la, a),
+                           .uplo = s->uplo,
+                           .scale = s->scale,
+                           .clears = has_cuda && is_part};
+    const size_t tasks =
+        la_max(la_min(a->nt, LA_MIXED_SUMS), (a->nt + a->list - 1) / a->list);
+    const size_t nsums = count_sums(s);
+    heddle_handle *op[1 + 2 * LA_LIST] = {s->told};
+    enum heddle_mode mode[1 + 2 * LA_LIST] = {HEDDLE_RW};
 
-    for (size_t p = 0; p < parts; p++) {
-        const size_t first = a->nt * p / parts, end = a->nt * (p + 1) / parts;
-        heddle_handle *op[2 * LA_LIST];
-        enum heddle_mode mode[2 * LA_LIST];
+    for (size_t p = 0; p < tasks; p++) {
+        const size_t first = a->nt * p / tasks, end = a->nt * (p + 1) / tasks;
 
         g.n = (unsigned)(end - first);
         g.j0 = la_first(a, first);
-        g.sums = sums + p * a->m;
+        g.adds = p >= nsums;
+        op[0] = s->sums[p % nsums];
+        mode[0] = g.adds ? HEDDLE_RW : HEDDLE_W;
         for (unsigned i = 0; i < g.n; i++) {
-            op[i] = a->col[first + i];
-            mode[i] = HEDDLE_R;
-            op[g.n + i] = low->col[first + i];
-            mode[g.n + i] = s->uplo == '\0' ? HEDDLE_W : HEDDLE_RW;
+            op[1 + i] = a->col[first + i];
+            mode[1 + i] = HEDDLE_R;
+            op[1 + g.n + i] = low->col[first + i];
+            mode[1 + g.n + i] = is_part && !g.clears ? HEDDLE_RW : HEDDLE_W;
         }
-        LA_TRY(heddle_la_submit(s->la, &kernel_narrow, op, mode, 2 * g.n, &g,
-                                sizeof(g), (int)(2 * (parts - p))));
+        LA_TRY(heddle_la_submit(s->la, &kernel_narrow, op, mode, 1 + 2 * g.n,
+                                &g, sizeof(g), (int)(2 * (tasks - p))));
     }
-    return HEDDLE_OK;
+    op[0] = s->told;
+    mode[0] = HEDDLE_RW;
+    for (unsigned p = 0; p < nsums; p++) {
+        op[1 + p] = s->sums[p];
+        mode[1 + p] = HEDDLE_R;
+    }
+    return heddle_la_submit(s->la, &kernel_norm, op, mode, 1 + (unsigned)nsums,
+                            &g.h, sizeof(g.h), 0);
+}
+
+heddle_status heddle_la_mixed_open(struct la_mixed *s)
+{
+    const size_t m = s->a->m;
+
+    s->perm = heddle_zalloc(&heddle_allocator_default, m, sizeof(*s->perm));
+    if (s->perm == NULL)
+        return HEDDLE_ENOMEM;
+    for (unsigned i = 0; i < count_sums(s); i++)
+        LA_TRY(
+            heddle_handle_vector(s->la->ctx, NULL, m, HEDDLE_F64, &s->sums[i]));
+    return heddle_handle_vector(s->la->ctx, NULL, 1 + 2 * s->nrhs, HEDDLE_F64,
+                                &s->told);
+}
+
+void heddle_la_mixed_shut(struct la_mixed *s)
+{
+    for (unsigned i = 0; i < LA_MIXED_SUMS; i++)
+        heddle_handle_unref(s->sums[i]);
+    heddle_handle_unref(s->told);
+    heddle_handle_unref(s->perms);
+    heddle_free(&heddle_allocator_default, s->perm, s->a->m * sizeof(*s->perm));
+}
+
+heddle_status heddle_la_mixed_norm(struct la_mixed *s)
+{
+    void *p = NULL;
+
+    LA_TRY(heddle_handle_acquire(s->told, HEDDLE_R, &p));
+    s->norm = *(const double *)p;
+    return heddle_handle_release(s->told);
 }
 
 /* --- columns of right-hand sides --------------------------------------------------- */
 
-/* Operands: `to`, then `from` (the block column of rhs at j0). */
+/* Operands: `to`, then `from` (the block column of rhs at j0), then told or perms. */
 struct rhs_arg {
     struct la_head h; /* with the full precision */
-    bool adds;
-    struct la_rhs *rhs;
+    bool adds, has_perm;
+    size_t j0, nrhs;
+    const struct la_rhs *rhs;
 };
 
 static double largest(enum heddle_la_type t, const void *p, size_t n)
@@ -195,14 +319,28 @@ static heddle_status run_measure(struct heddle_exec *x)
 {
     const struct rhs_arg *g = heddle_exec_arg(x);
     const struct la_block r = la_operand(x, 0), v = la_operand(x, 1);
+    double *told = (double *)heddle_exec_ptr(x, 2) + 1 + g->j0;
 
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
     for (size_t j = 0; j < r.n; j++) {
-        g->rhs[j].r = largest(g->h.t, la_at(g->h.t, r, 0, j), r.m);
-        g->rhs[j].x = largest(g->h.t, la_at(g->h.t, v, 0, j), v.m);
+        told[j] = largest(g->h.t, la_at(g->h.t, r, 0, j), r.m);
+        told[g->nrhs + j] = largest(g->h.t, la_at(g->h.t, v, 0, j), v.m);
     }
     return HEDDLE_OK;
+}
+
+static heddle_status cuda_measure(struct heddle_exec *x)
+{
+    const struct rhs_arg *g = heddle_exec_arg(x);
+    double *told = (double *)heddle_exec_ptr(x, 2) + 1 + g->j0;
+
+    if (g->h.t != LA_D)
+        return HEDDLE_EDECLINED;
+    if (heddle_la_is_broken(&g->h))
+        return HEDDLE_OK;
+    LA_TRY(heddle_gpu_largest(x, la_operand(x, 0), told));
+    return heddle_gpu_largest(x, la_operand(x, 1), told + g->nrhs);
 }
 
 static size_t reals(enum heddle_la_type t)
@@ -210,21 +348,63 @@ static size_t reals(enum heddle_la_type t)
     return la_is_complex(t) ? 2 : 1;
 }
 
+/* to[i] = f from[perm[i]]. */
+static void down_d(const double *from, const int *perm, double f, float *to,
+                   size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] = (float)(f * from[perm != NULL ? (size_t)perm[i] : i]);
+}
+
+static void down_z(const double complex *from, const int *perm, double f,
+                   float complex *to, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] = (float complex)(f * from[perm != NULL ? (size_t)perm[i] : i]);
+}
+
 static heddle_status run_down(struct heddle_exec *x)
 {
     const struct rhs_arg *g = heddle_exec_arg(x);
     const enum heddle_la_type t = g->h.t;
     const struct la_block to = la_operand(x, 0), from = la_operand(x, 1);
+    const int *perm = g->has_perm ? heddle_exec_ptr(x, 2) : NULL;
 
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
     for (size_t j = 0; j < to.n; j++) {
-        const double *v = la_at(t, from, 0, j);
-        float *d = la_at(la_low(t), to, 0, j);
+        void *d = la_at(la_low(t), to, 0, j);
+        const double f = g->rhs[j].down;
 
-        for (size_t i = 0; i < to.m * reals(t); i++)
-            d[i] = g->rhs[j].is_done ? 0 : (float)(g->rhs[j].down * v[i]);
+        if (g->rhs[j].is_done)
+            memset(d, 0, to.m * la_bytes(la_low(t)));
+        else if (t == LA_D)
+            down_d(la_at(t, from, 0, j), perm, f, d, to.m);
+        else
+            down_z(la_at(t, from, 0, j), perm, f, d, to.m);
     }
+    return HEDDLE_OK;
+}
+
+/* What is done becomes zero: its numbers times zero might be NaN. */
+static heddle_status cuda_down(struct heddle_exec *x)
+{
+    const struct rhs_arg *g = heddle_exec_arg(x);
+    const struct la_block to = la_operand(x, 0), from = la_operand(x, 1);
+    const int *perm = g->has_perm ? heddle_exec_ptr(x, 2) : NULL;
+
+    if (g->h.t != LA_D)
+        return HEDDLE_EDECLINED;
+    if (heddle_la_is_broken(&g->h))
+        return HEDDLE_OK;
+    for (size_t j = 0; j < to.n; j++)
+        LA_TRY(g->rhs[j].is_done
+                   ? heddle_gpu_set(x, 'A', 0, LA_S, heddle_la_zero(LA_S),
+                                    heddle_la_zero(LA_S),
+                                    la_part(LA_S, to, 0, j, to.m, 1))
+                   : heddle_gpu_down(x, la_at(LA_S, to, 0, j),
+                                     la_at(LA_D, from, 0, j), perm, to.m,
+                                     g->rhs[j].down));
     return HEDDLE_OK;
 }
 
@@ -250,6 +430,28 @@ static heddle_status run_up(struct heddle_exec *x)
     return HEDDLE_OK;
 }
 
+static heddle_status cuda_up(struct heddle_exec *x)
+{
+    const struct rhs_arg *g = heddle_exec_arg(x);
+    const struct la_block to = la_operand(x, 0), from = la_operand(x, 1);
+
+    if (g->h.t != LA_D)
+        return HEDDLE_EDECLINED;
+    if (heddle_la_is_broken(&g->h))
+        return HEDDLE_OK;
+    for (size_t j = 0; j < to.n; j++) {
+        if (!g->rhs[j].is_done)
+            LA_TRY(heddle_gpu_up(x, la_at(LA_D, to, 0, j),
+                                 la_at(LA_S, from, 0, j), to.m, g->adds ? 1 : 0,
+                                 g->rhs[j].up));
+        else if (!g->adds)
+            LA_TRY(heddle_gpu_set(x, 'A', 0, LA_D, heddle_la_zero(LA_D),
+                                  heddle_la_zero(LA_D),
+                                  la_part(LA_D, to, 0, j, to.m, 1)));
+    }
+    return HEDDLE_OK;
+}
+
 static struct heddle_cost cost_rhs(struct heddle_exec *x)
 {
     const struct rhs_arg *g = heddle_exec_arg(x);
@@ -260,63 +462,73 @@ static struct heddle_cost cost_rhs(struct heddle_exec *x)
             2.0 * (double)(l->extent[0] * l->extent[1] * la_bytes(g->h.t))};
 }
 
-static const heddle_kernel kernel_measure = {
-    .size = sizeof(heddle_kernel),
-    .name = "mixed_measure",
-    .noperands = 2,
-    .mode = {HEDDLE_R, HEDDLE_R},
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_measure}},
-    .cost = cost_rhs};
+#define RHS_KERNEL(what)                                                       \
+    static const heddle_kernel kernel_##what = {                               \
+        .size = sizeof(heddle_kernel),                                         \
+        .name = "mixed_" #what,                                                \
+        .variants = {{.device = HEDDLE_DEV_CPU, .run = run_##what},            \
+                     {.device = HEDDLE_DEV_CUDA, .run = cuda_##what}},         \
+        .cost = cost_rhs}
 
-static const heddle_kernel kernel_down = {
-    .size = sizeof(heddle_kernel),
-    .name = "mixed_down",
-    .noperands = 2,
-    .mode = {HEDDLE_W, HEDDLE_R},
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_down}},
-    .cost = cost_rhs};
-
-static const heddle_kernel kernel_up = {
-    .size = sizeof(heddle_kernel),
-    .name = "mixed_up",
-    .noperands = 2,
-    .mode = {HEDDLE_RW, HEDDLE_R},
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_up}},
-    .cost = cost_rhs};
+RHS_KERNEL(measure);
+RHS_KERNEL(down);
+RHS_KERNEL(up);
 
 static heddle_status submit_rhs(struct la_mixed *s, const heddle_kernel *kernel,
                                 heddle_matrix *to, heddle_matrix *from,
-                                bool adds)
+                                heddle_handle *third, enum heddle_mode first,
+                                enum heddle_mode last, bool adds)
 {
-    struct rhs_arg g = {.h = heddle_la_begin(s->la, s->x.m), .adds = adds};
+    const enum heddle_mode modes[3] = {first, HEDDLE_R, last};
+    struct rhs_arg g = {.h = heddle_la_begin(s->la, s->x.m),
+                        .adds = adds,
+                        .has_perm = third != NULL,
+                        .nrhs = s->nrhs};
 
     for (size_t j = 0; j < to->nt; j++) {
-        heddle_handle *const op[2] = {to->col[j], from->col[j]};
+        heddle_handle *const op[3] = {to->col[j], from->col[j], third};
 
-        g.rhs = s->rhs + la_first(to, j);
-        LA_TRY(heddle_la_submit(s->la, kernel, op, NULL, 2, &g, sizeof(g), 0));
+        g.j0 = la_first(to, j);
+        g.rhs = s->rhs + g.j0;
+        LA_TRY(heddle_la_submit(s->la, kernel, op, modes, third != NULL ? 3 : 2,
+                                &g, sizeof(g), 0));
     }
     return HEDDLE_OK;
 }
 
-heddle_status heddle_la_mixed_solve(struct la_mixed *s, heddle_matrix *from,
-                                    heddle_matrix *to, bool adds)
+heddle_status heddle_la_mixed_down(struct la_mixed *s, heddle_matrix *from)
 {
-    LA_TRY(submit_rhs(s, &kernel_down, s->d.m, from, false));
-    if (s->uplo == '\0')
-        LA_TRY(heddle_la_getrs(s->la, 'N', s->low.m, s->ipiv, s->d.m));
-    else
-        LA_TRY(heddle_la_potrs(s->la, s->uplo, s->low.m, s->d.m));
-    return submit_rhs(s, &kernel_up, to, s->d.m, adds);
+    return submit_rhs(s, &kernel_down, s->d.m, from, s->perms, HEDDLE_W,
+                      HEDDLE_R, false);
+}
+
+heddle_status heddle_la_mixed_up(struct la_mixed *s, heddle_matrix *to,
+                                 bool adds)
+{
+    return submit_rhs(s, &kernel_up, to, s->d.m, NULL,
+                      adds ? HEDDLE_RW : HEDDLE_W, HEDDLE_R, adds);
 }
 
 heddle_status heddle_la_mixed_measure(struct la_mixed *s)
 {
-    LA_TRY(submit_rhs(s, &kernel_measure, s->r.m, s->x.m, false));
-    return heddle_la_wait(s->la, NULL);
+    const double *told;
+    void *p = NULL;
+
+    LA_TRY(submit_rhs(s, &kernel_measure, s->r.m, s->x.m, s->told, HEDDLE_R,
+                      HEDDLE_RW, false));
+    LA_TRY(heddle_la_wait(s->la, NULL));
+    LA_TRY(heddle_handle_acquire(s->told, HEDDLE_R, &p));
+    told = p;
+    for (size_t j = 0; j < s->nrhs; j++) {
+        s->rhs[j].r = told[1 + j];
+        s->rhs[j].x = told[1 + s->nrhs + j];
+    }
+    return heddle_handle_release(s->told);
 }
 
 /* --- products with A ---------------------------------------------------------------- */
+
+enum { PARTS = 64 };
 
 /* Operands: the partial product, x, block columns of A. */
 struct half_arg {
@@ -329,9 +541,10 @@ struct half_arg {
 
 enum { SQUARE = 256 }; /* rows that stay in cache */
 
-/* y = y + A x for what is stored in columns j0 ... of A. */
-static void half_columns(const struct half_arg *g, struct la_block a, size_t j0,
-                         struct la_block x, struct la_block y)
+/* y = y + alpha A x for what is stored in columns j0 ... of A. */
+static void half_columns(const struct half_arg *g, const void *alpha,
+                         struct la_block a, size_t j0, struct la_block x,
+                         struct la_block y)
 {
     const enum heddle_la_type t = g->h.t;
     const void *one = heddle_la_one(t);
@@ -340,15 +553,15 @@ static void half_columns(const struct half_arg *g, struct la_block a, size_t j0,
     const struct la_block xj = la_part(t, x, j0, 0, n, x.n),
                           yj = la_part(t, y, j0, 0, n, x.n);
 
-    heddle_blas_symm(t, true, 'L', g->uplo, one, la_part(t, a, j0, 0, n, n), xj,
-                     one, yj);
+    heddle_blas_symm(t, true, 'L', g->uplo, alpha, la_part(t, a, j0, 0, n, n),
+                     xj, one, yj);
     for (size_t i = first; i < end; i += SQUARE) {
         const size_t m = la_min(SQUARE, end - i);
         const struct la_block off = la_part(t, a, i, 0, m, n);
 
-        heddle_blas_gemm(t, 'N', 'N', one, off, xj, one,
+        heddle_blas_gemm(t, 'N', 'N', alpha, off, xj, one,
                          la_part(t, y, i, 0, m, x.n));
-        heddle_blas_gemm(t, 'C', 'N', one, off, la_part(t, x, i, 0, m, x.n),
+        heddle_blas_gemm(t, 'C', 'N', alpha, off, la_part(t, x, i, 0, m, x.n),
                          one, yj);
     }
 }
@@ -363,7 +576,62 @@ static heddle_status run_half(struct heddle_exec *x)
         return HEDDLE_OK;
     memset(y.a, 0, y.m * y.n * la_bytes(g->h.t));
     for (unsigned k = 0; k < g->n; k++)
-        half_columns(g, la_operand(x, 2 + k), g->j0 + k * g->step, v, y);
+        half_columns(g, heddle_la_one(g->h.t), la_operand(x, 2 + k),
+                     g->j0 + k * g->step, v, y);
+    return HEDDLE_OK;
+}
+
+/* Operands: y, x, block columns of A beside each other. y = beta y + alpha A x. */
+static heddle_status run_whole(struct heddle_exec *x)
+{
+    const struct half_arg *g = heddle_exec_arg(x);
+    const enum heddle_la_type t = g->h.t;
+    const struct la_block y = la_operand(x, 0), v = la_operand(x, 1);
+
+    if (heddle_la_is_broken(&g->h))
+        return HEDDLE_OK;
+    heddle_blas_gemm(t, 'N', 'N', heddle_la_one(t),
+                     (struct la_block){y.a, y.m, 0, y.m},
+                     (struct la_block){y.a, 0, y.n, 1}, &g->beta, y);
+    for (unsigned k = 0; k < g->n; k++)
+        half_columns(g, &g->alpha, la_operand(x, 2 + k), g->j0 + k * g->step, v,
+                     y);
+    return HEDDLE_OK;
+}
+
+static heddle_status cuda_whole(struct heddle_exec *x)
+{
+    const struct half_arg *g = heddle_exec_arg(x);
+    const enum heddle_la_type t = g->h.t;
+    const struct la_block y = la_operand(x, 0), v = la_operand(x, 1);
+    const void *one = heddle_la_one(t);
+    struct la_gpu gpu;
+
+    if (heddle_exec_noperands(x) > HEDDLE_KERNEL_OPERANDS)
+        return HEDDLE_EDECLINED;
+    LA_TRY(heddle_gpu_open(&gpu, x, t));
+    if (heddle_la_is_broken(&g->h))
+        return HEDDLE_OK;
+    LA_TRY(heddle_gpu_gemm(&gpu, 'N', 'N', one,
+                           (struct la_block){y.a, y.m, 0, y.m},
+                           (struct la_block){y.a, 0, y.n, 1}, &g->beta, y));
+    for (unsigned k = 0; k < g->n; k++) {
+        const struct la_block a = la_operand(x, 2 + k);
+        const size_t n = a.n, j0 = g->j0 + k * g->step,
+                     first = g->uplo == 'L' ? j0 + n : 0,
+                     m = g->uplo == 'L' ? a.m - first : j0;
+        const struct la_block off = la_part(t, a, first, 0, m, n),
+                              vj = la_part(t, v, j0, 0, n, v.n),
+                              yj = la_part(t, y, j0, 0, n, y.n);
+
+        LA_TRY(heddle_gpu_symm(&gpu, true, 'L', g->uplo, &g->alpha,
+                               la_part(t, a, j0, 0, n, n), vj, one, yj));
+        LA_TRY(heddle_gpu_gemm(&gpu, 'N', 'N', &g->alpha, off, vj, one,
+                               la_part(t, y, first, 0, m, y.n)));
+        if (m > 0)
+            LA_TRY(heddle_gpu_gemm(&gpu, 'C', 'N', &g->alpha, off,
+                                   la_part(t, v, first, 0, m, v.n), one, yj));
+    }
     return HEDDLE_OK;
 }
 
@@ -410,6 +678,13 @@ static const heddle_kernel kernel_half = {
     .size = sizeof(heddle_kernel),
     .name = "mixed_half",
     .variants = {{.device = HEDDLE_DEV_CPU, .run = run_half}},
+    .cost = cost_half};
+
+static const heddle_kernel kernel_whole = {
+    .size = sizeof(heddle_kernel),
+    .name = "mixed_whole",
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_whole},
+                 {.device = HEDDLE_DEV_CUDA, .run = cuda_whole}},
     .cost = cost_half};
 
 static const heddle_kernel kernel_join = {
@@ -459,6 +734,36 @@ static heddle_status submit_half(struct la_mixed *s, struct half_arg g,
     return st;
 }
 
+/* Where there is a device, tasks that follow each other: each has all of it. */
+static heddle_status submit_whole(struct la_mixed *s, struct half_arg g,
+                                  heddle_matrix *x, heddle_matrix *y)
+{
+    heddle_matrix *a = s->a;
+
+    g.step = a->nb;
+    for (size_t j = 0; j < x->nt; j++)
+        for (size_t k = 0; k < a->nt; k += a->list) {
+            const size_t n = la_min(a->list, a->nt - k);
+            heddle_handle *op[2 + LA_LIST] = {y->col[j], x->col[j]};
+            enum heddle_mode mode[2 + LA_LIST] = {HEDDLE_RW, HEDDLE_R};
+            struct half_arg one = g;
+
+            one.n = (unsigned)n;
+            one.j0 = la_first(a, k);
+            if (k > 0)
+                one.beta = la_scalar_of(s->t, heddle_la_one(s->t));
+            else if (la_is_zero(s->t, &g.beta))
+                mode[0] = HEDDLE_W;
+            for (size_t i = 0; i < n; i++) {
+                op[2 + i] = a->col[k + i];
+                mode[2 + i] = HEDDLE_R;
+            }
+            LA_TRY(heddle_la_submit(s->la, &kernel_whole, op, mode,
+                                    2 + (unsigned)n, &one, sizeof(one), 1));
+        }
+    return HEDDLE_OK;
+}
+
 heddle_status heddle_la_mixed_product(struct la_mixed *s, const void *alpha,
                                       heddle_matrix *x, const void *beta,
                                       heddle_matrix *y)
@@ -468,10 +773,12 @@ heddle_status heddle_la_mixed_product(struct la_mixed *s, const void *alpha,
 
     if (s->uplo == '\0')
         return heddle_la_gemm(s->la, 'N', 'N', alpha, s->a, x, beta, y);
-    if (x->nt != 1 || 4 * cores > PARTS || s->a->nt > PARTS * LA_LIST)
-        return heddle_la_hemm(s->la, 'L', s->uplo, alpha, s->a, x, beta, y);
     g.alpha = la_scalar_of(s->t, alpha);
     g.beta = la_scalar_of(s->t, beta);
+    if (s->la->has_cuda)
+        return submit_whole(s, g, x, y);
+    if (x->nt != 1 || 4 * cores > PARTS || s->a->nt > PARTS * LA_LIST)
+        return heddle_la_hemm(s->la, 'L', s->uplo, alpha, s->a, x, beta, y);
     return submit_half(s, g, x, y);
 }
 

@@ -138,6 +138,7 @@ static heddle_status cuda_update(struct heddle_exec *x)
     struct la_gpu gpu;
 
     LA_TRY(heddle_gpu_open(&gpu, x, t));
+    gpu.is_tf32 = g->h.low.kind == HEDDLE_LA_LOW_TF32;
     if (g->uplo == 'L') {
         const size_t n = aj.n, below = g->j0 + n;
         const struct la_block top = la_part(t, ak, g->j0, 0, n, g->nk);

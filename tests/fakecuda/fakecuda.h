@@ -399,6 +399,7 @@ CUresult fc_launch_work(CUfunction f, const unsigned grid[3],
 struct fc_launch {
     CUcontext ctx;
     uint64_t nthreads;
+    unsigned grid[3];
     void *arg[20];
 };
 

@@ -9,6 +9,7 @@
  * Threads    those of streams and graphs. Compiled with the sanitizers.
  */
 #include "fakecuda.h"
+#include "kernels_mixed.h"
 
 #include <math.h>
 #include <string.h>
@@ -377,6 +378,10 @@ static const struct fc_kernel kernels[] = {
 
 const struct fc_kernel *fc_kernel_find(const char *name)
 {
+    const struct fc_kernel *mixed = fc_kernel_find_mixed(name);
+
+    if (mixed != NULL)
+        return mixed;
     for (size_t i = 0; i < sizeof(kernels) / sizeof(kernels[0]); i++)
         if (strcmp(kernels[i].name, name) == 0)
             return &kernels[i];

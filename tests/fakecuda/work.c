@@ -61,6 +61,7 @@ static void run_launch(const struct fc_work *w)
     struct fc_launch l = {.ctx = w->ctx, .nthreads = w->u.launch.nthreads};
     char *at = w->blob;
 
+    memcpy(l.grid, w->u.launch.grid, sizeof(l.grid));
     for (size_t i = 0; k->args[i] != '\0'; i++, at += 8)
         l.arg[i] = at;
     k->run(&l);

@@ -44,7 +44,7 @@ struct la_bench {
     struct cli *c;
     const struct la_row *row;
     struct bench_opts o;
-    const char *type, *nb_text, *peer_name, *limit_text;
+    const char *type, *nb_text, *peer_name, *limit_text, *low_name;
     uint64_t n, m, nrhs, nb, rounds;
     bool check, is_resident, no_bound;
 
@@ -326,6 +326,22 @@ static void json_number(struct heddle_json *j, const char *key, bool is_known,
         heddle_json_null(j);
 }
 
+static const char *refine_name(const struct la_bench *b)
+{
+    return b->p.refined.how == HEDDLE_LA_REFINE_GMRES ? "gmres" : "classic";
+}
+
+static void json_refined(struct heddle_json *j, const struct la_bench *b)
+{
+    const struct heddle_la_refined *r = &b->p.refined;
+
+    heddle_json_key_int(j, "iterations", b->iterations);
+    heddle_json_key_str(j, "refine", refine_name(b));
+    heddle_json_key_str(j, "low", heddle_la_low_name(r->low));
+    heddle_json_key_int(j, "tries", r->tries);
+    heddle_json_key_bool(j, "fell_back", r->fell_back != 0);
+}
+
 static int print_json(struct la_bench *b)
 {
     const bool has_peer = b->peer != PEER_NONE;
@@ -383,7 +399,7 @@ static int print_json(struct la_bench *b)
     heddle_json_key_str(&j, "residual_of",
                         la_check_is_whole(&b->p) ? "matrix" : "vectors");
     if (b->iterations >= 0)
-        heddle_json_key_int(&j, "iterations", b->iterations);
+        json_refined(&j, b);
     heddle_json_key_int(&j, "info", b->ours.info);
     return bench_json_end(b->c, &j);
 }
@@ -395,6 +411,16 @@ static const char *time_text(char cell[CELL], double ns)
     heddle_text_init(&t, cell, CELL);
     heddle_text_ns(&t, (uint64_t)(ns + 0.5));
     return cell;
+}
+
+static void text_refined(const struct la_bench *b)
+{
+    const struct heddle_la_refined *r = &b->p.refined;
+
+    fprintf(b->c->out, "refined   %d times (%s), factors: %s%s%s\n",
+            b->iterations, refine_name(b), heddle_la_low_name(r->low),
+            r->tries > 1 ? " after others had failed" : "",
+            r->fell_back != 0 ? ", then in full precision" : "");
 }
 
 static void print_text(const struct la_bench *b)
@@ -432,7 +458,7 @@ static void print_text(const struct la_bench *b)
             time_text(cell, b->bound_ns), b->bound_tasks,
             100 * b->bound_ns / b->bound_run);
     if (b->iterations >= 0)
-        fprintf(f, "refined   %d times\n", b->iterations);
+        text_refined(b);
     if (b->check && b->ours.info == 0)
         fprintf(f, "residual  %.3g, at most %g, of %s\n", b->residual,
                 b->row->limit,
@@ -519,6 +545,26 @@ static int parse_peer(struct la_bench *b)
     return 0;
 }
 
+static int parse_low(struct la_bench *b)
+{
+    if (b->low_name == NULL)
+        return 0;
+    if (strstr(b->row->name, "_mixed") == NULL)
+        return cli_error(b->c,
+                         "%s does not refine: --low is of gesv_mixed and "
+                         "posv_mixed",
+                         b->row->name);
+    while (b->p.low < HEDDLE_LA_LOW_HALVES &&
+           strcmp(heddle_la_low_name(b->p.low), b->low_name) != 0)
+        b->p.low++;
+    if (strcmp(heddle_la_low_name(b->p.low), b->low_name) != 0)
+        return cli_error(b->c,
+                         "--low is '%s', but it must be auto, single, tf32, "
+                         "half or halves",
+                         b->low_name);
+    return 0;
+}
+
 static int parse(struct la_bench *b, int argc, char **argv)
 {
     const char *const all = "sdcz";
@@ -531,6 +577,7 @@ static int parse(struct la_bench *b, int argc, char **argv)
         {"--nb", CLI_STRING, &b->nb_text, 0, 0},
         {"--rounds", CLI_UINT, &b->rounds, 1, LA_MAX_ROUNDS},
         {"--peer", CLI_STRING, &b->peer_name, 0, 0},
+        {"--low", CLI_STRING, &b->low_name, 0, 0},
         {"--check", CLI_FLAG, &b->check, 0, 0},
         {"--workers", CLI_UINT, &b->o.workers, 1, 4096},
         {"--sched", CLI_STRING, &b->o.sched, 0, 0},
@@ -560,6 +607,8 @@ static int parse(struct la_bench *b, int argc, char **argv)
     if (b->o.log != NULL && b->no_bound)
         return cli_error(b->c, "--log and --no-bound exclude each other");
     rc = parse_sizes(b);
+    if (rc == 0)
+        rc = parse_low(b);
     return rc == 0 ? parse_peer(b) : rc;
 }
 
@@ -626,6 +675,9 @@ static int la_run(struct cli *c, int argc, char **argv)
     "                   but no other), cusolver (default with "                \
     "--resident),\n"                                                           \
     "                   self (ours without --device-memory) or none\n"         \
+    "  --low            of gesv_mixed and posv_mixed on a GPU: auto, single, " \
+    "tf32,\n"                                                                  \
+    "                   half or halves\n"                                      \
     "  --check          compute the residual, which must be small: of the "    \
     "whole\n"                                                                  \
     "                   matrix up to order 512, else of its product with "     \

@@ -174,6 +174,7 @@ static heddle_status ours_posv_mixed(struct la_call *k)
                              k->x[1], k->x[2], &r, &k->info);
 
     k->p->iterations = r.iterations;
+    k->p->refined = r;
     return st;
 }
 
@@ -185,6 +186,7 @@ static heddle_status ours_gesv_mixed(struct la_call *k)
                              k->x[1], k->x[2], &r, &k->info);
 
     k->p->iterations = r.iterations;
+    k->p->refined = r;
     return st;
 }
 

@@ -42,6 +42,17 @@ for c in '2500 2500 64 d' '2500 2500 512 s' '1500 1500 200 d' '9000 300 128 d' \
         --check --devices cuda --resident --workers 2 --no-bound
     holds "$right"
 done
+# Low precision, refined: one right-hand side and several, in blocks with an inverse and
+# without.
+for c in 'gesv_mixed halves 64 1' 'gesv_mixed tf32 100 3' 'gesv_mixed half 64 5' \
+    'posv_mixed tf32 64 1' 'posv_mixed auto 50 9'; do
+    # shellcheck disable=SC2086
+    set -- $c
+    json 1 bench "$1" --low "$2" --n 300 --nb "$3" --nrhs "$4" --rounds 1 \
+        --check --devices cuda --peer none --resident --workers 2 --no-bound
+    holds "$right"
+    holds "not r[0]['fell_back'] and r[0]['tries'] == 1"
+done
 # Half of the matrix fits.
 json 1 bench potrf --n 200 --nb 25 --rounds 1 --check --devices cuda \
     --peer none --device-memory 160000 --workers 2

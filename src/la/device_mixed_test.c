@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Solves in low precision where there is a device, the copies they need, and halves. */
+#include <math.h>
+
+#include "la/cuda_mixed.h"
+#include "la/la_test.h"
+
+/* False: no BLAS, or no device. */
+static bool open_device(struct rig *r, struct heddle_la_opts opts)
+{
+    const struct heddle_ctx_opts o = {
+        .size = sizeof(o), .nworkers = 2, .devices = "cuda", .model_dir = ""};
+
+    opts.size = sizeof(opts);
+    if (heddle_ctx_create(&o, &r->ctx) != HEDDLE_OK)
+        return false;
+    if (heddle_la_create(r->ctx, &opts, &r->la) == HEDDLE_OK && r->la->has_cuda)
+        return true;
+    heddle_la_destroy(r->la);
+    CHECK_OK(heddle_ctx_destroy(r->ctx));
+    return false;
+}
+
+#define DEVICE(r, ...)                                                         \
+    struct rig r = {NULL, NULL};                                               \
+                                                                               \
+    if (!open_device(&r, (struct heddle_la_opts){__VA_ARGS__}))                \
+    SKIP("there is no device here, or no BLAS")
+
+struct system {
+    char uplo; /* 0: gesv */
+    size_t n, nrhs;
+    struct ref a, b;
+    void *x;
+    struct heddle_la_refined out;
+    int info;
+};
+
+/* Random, with `bump` on the diagonal; hermitian for Cholesky. */
+static struct system make(char uplo, size_t n, size_t nrhs, double bump,
+                          struct heddle_rng *rng)
+{
+    struct system s = {.uplo = uplo, .n = n, .nrhs = nrhs};
+
+    s.a = ref_random(LA_D, n, n, rng);
+    if (uplo != '\0')
+        s.a = ref_mirror(s.a, 'L', true);
+    for (size_t i = 0; i < n; i++)
+        REF(s.a, i, i) += bump;
+    s.b = ref_random(LA_D, n, nrhs, rng);
+    return s;
+}
+
+static void call(struct rig *r, struct system *s, enum heddle_la_refine how,
+                 size_t nb)
+{
+    const size_t n = s->n, nrhs = s->nrhs;
+    void *pb = ref_store(LA_D, s->b, n);
+    int *ipiv = test_keep(n * sizeof(int));
+    heddle_matrix *a =
+        rig_matrix(r, LA_D, n, n, ref_store(LA_D, s->a, n), n, nb);
+    heddle_matrix *b = rig_matrix(r, LA_D, n, nrhs, pb, n, nb);
+    heddle_matrix *x;
+
+    s->x = ref_store(LA_D, ref_new(n, nrhs), n);
+    x = rig_matrix(r, LA_D, n, nrhs, s->x, n, 3);
+    s->out = (struct heddle_la_refined){.size = sizeof(s->out)};
+    CHECK_OK(s->uplo == '\0' ? heddle_la_gesv_mixed(r->la, how, a, ipiv, b, x,
+                                                    &s->out, &s->info)
+                             : heddle_la_posv_mixed(r->la, how, s->uplo, a, b,
+                                                    x, &s->out, &s->info));
+    rig_wait(r, 0);
+    CHECK_OK(heddle_wait(r->ctx));
+    heddle_matrix_destroy(a);
+    heddle_matrix_destroy(b);
+    heddle_matrix_destroy(x);
+}
+
+static void check_good(const struct system *s)
+{
+    const struct ref x = ref_load(LA_D, s->x, s->n, s->nrhs, s->n);
+    const struct ref r = ref_add(s->b, -1, ref_mul(s->a, x));
+
+    CHECK_EQ(s->info, 0);
+    CHECK(ref_norm1(r) <=
+          60 * ref_norm1(s->a) * ref_norm1(x) * (double)s->n * DBL_EPSILON);
+    CHECK(s->out.backward_error <= 10 * (1 + sqrt((double)s->n)) * DBL_EPSILON);
+}
+
+static const char uplos[3] = {'\0', 'L', 'U'};
+
+/* All kinds, few and many right-hand sides. */
+TEST(solves)
+{
+    static const size_t sizes[] = {1, 9, 40, 65}, counts[] = {1, 3, 9};
+    struct heddle_rng rng;
+
+    heddle_rng_seed(&rng, test_seed());
+    for (unsigned low = 0; low <= HEDDLE_LA_LOW_HALVES; low++) {
+        DEVICE(r, .low = (enum heddle_la_low)low);
+
+        for (unsigned i = 0; i < 36; i++) {
+            const enum heddle_la_refine how =
+                (enum heddle_la_refine)((i + low) % 3);
+            struct system s =
+                make(uplos[i % 3], sizes[i / 9], counts[i / 3 % 3], 20, &rng);
+
+            call(&r, &s, how, 8);
+            check_good(&s);
+            CHECK_EQ(s.out.fell_back, 0);
+            CHECK_EQ(s.out.tries, 1);
+            CHECK(s.out.low != HEDDLE_LA_LOW_AUTO);
+            if (low != 0 && s.uplo == '\0')
+                CHECK_EQ(s.out.low, (enum heddle_la_low)low);
+            if (how == HEDDLE_LA_REFINE_GMRES)
+                CHECK_EQ(s.out.how, how);
+            test_forget();
+        }
+        rig_close(&r);
+    }
+}
+
+/* Triangles wider than a launch takes, and not a multiple of anything. */
+TEST(wide)
+{
+    struct heddle_rng rng;
+    DEVICE(r, .low = HEDDLE_LA_LOW_HALVES);
+
+    heddle_rng_seed(&rng, test_seed());
+    for (unsigned i = 0; i < 3; i++) {
+        struct system s = make(uplos[i], 1130, 1, 1130, &rng);
+
+        call(&r, &s, HEDDLE_LA_REFINE_AUTO, 610);
+        check_good(&s);
+        CHECK_EQ(s.out.fell_back, 0);
+        CHECK(s.out.iterations <= 4);
+        test_forget();
+    }
+    rig_close(&r);
+}
+
+/* Singular values from 1 to 1e-8 need GMRES, to 1e-14 full precision. */
+TEST(conditions)
+{
+    struct heddle_rng rng;
+    DEVICE(r, .low = HEDDLE_LA_LOW_TF32);
+
+    heddle_rng_seed(&rng, test_seed());
+    for (unsigned i = 0; i < 6; i++) {
+        const bool is_worst = i >= 3;
+        struct system s = {.uplo = uplos[i % 3], .n = 100, .nrhs = 2};
+        void *p = ref_store(LA_D, ref_new(s.n, s.n), s.n);
+        heddle_matrix *a = rig_matrix(&r, LA_D, s.n, s.n, p, s.n, 16);
+
+        CHECK_OK(heddle_la_latms(
+            r.la, i % 3 > 0 ? HEDDLE_LA_HERMITIAN : HEDDLE_LA_GENERAL,
+            is_worst ? 1e14 : 1e7, test_seed(), a));
+        rig_wait(&r, 0);
+        CHECK_OK(heddle_wait(r.ctx));
+        heddle_matrix_destroy(a);
+        s.a = ref_load(LA_D, p, s.n, s.n, s.n);
+        s.b = ref_random(LA_D, s.n, s.nrhs, &rng);
+        call(&r, &s,
+             is_worst ? HEDDLE_LA_REFINE_CLASSIC : HEDDLE_LA_REFINE_AUTO, 32);
+        check_good(&s);
+        CHECK_EQ(s.out.fell_back, is_worst ? 1 : 0);
+        CHECK_EQ(s.out.tries, is_worst ? 2 : s.out.tries);
+        if (is_worst)
+            CHECK_EQ(s.out.low, HEDDLE_LA_LOW_SINGLE);
+        test_forget();
+    }
+    rig_close(&r);
+}
+
+/* A zero column, NaN, numbers that single precision or a half does not have. */
+TEST(bad_matrices)
+{
+    struct heddle_rng rng;
+
+    heddle_rng_seed(&rng, test_seed());
+    for (unsigned low = HEDDLE_LA_LOW_SINGLE; low <= HEDDLE_LA_LOW_HALVES;
+         low++) {
+        DEVICE(r, .low = (enum heddle_la_low)low);
+
+        for (unsigned what = 0; what < 5; what++) {
+            struct system s = make('\0', 30, 1, 0, &rng);
+
+            for (size_t i = 0; i < s.n * s.n; i++)
+                s.a.a[i] *= what == 3 ? 1e6 : what == 4 ? 1e45 : 1;
+            for (size_t i = 0; i < s.n && what == 0; i++)
+                REF(s.a, i, 7) = 0;
+            if (what == 1)
+                REF(s.a, 11, 5) = NAN;
+            if (what == 2)
+                REF(s.b, 11, 0) = NAN;
+            call(&r, &s, HEDDLE_LA_REFINE_AUTO, 8);
+            if (what == 0)
+                CHECK_EQ(s.info, 8);
+            CHECK_EQ(s.out.fell_back, what < 3 ? 1 : 0);
+            if (what >= 3)
+                check_good(&s);
+            if (what == 1)
+                CHECK_EQ(s.out.tries, 1);
+            test_forget();
+        }
+        rig_close(&r);
+    }
+}
+
+/* Copies that only the device may do. */
+TEST(copies)
+{
+    static const char parts[3] = {'A', 'L', 'U'};
+    enum { M = 37, N = 29 };
+    struct heddle_rng rng;
+    DEVICE(r, .devices = 1u << HEDDLE_DEV_CUDA);
+
+    heddle_rng_seed(&rng, test_seed());
+    for (unsigned i = 0; i < 24; i++) {
+        const enum heddle_la_type from = i % 2 == 0 ? LA_S : LA_D,
+                                  to = i / 2 % 2 == 0 ? LA_S : LA_D;
+        const char part = parts[i / 4 % 3];
+        const bool runs_over = i >= 12 && from == LA_D && to == LA_S;
+        struct ref a = ref_random(LA_S, M, N, &rng), b = ref_new(M, N);
+        void *pb = ref_store(to, b, M);
+        heddle_matrix *am, *bm;
+
+        if (runs_over)
+            REF(a, 20, 20) = -1e39;
+        am = rig_matrix(&r, from, M, N, ref_store(from, a, M), M, 8);
+        bm = rig_matrix(&r, to, M, N, pb, M, 5);
+        CHECK_OK(heddle_la_lacpy(r.la, part, am, bm));
+        rig_wait(&r, runs_over ? 1 : 0);
+        CHECK_OK(heddle_wait(r.ctx));
+        b = ref_load(to, pb, M, N, M);
+        for (size_t j = 0; j < N; j++)
+            for (size_t k = 0; k < M; k++)
+                if (!runs_over || k != 20 || j != 20)
+                    CHECK(REF(b, k, j) == (part == 'L' && k < j ? 0
+                                           : part == 'U' && k > j
+                                               ? 0
+                                               : REF(a, k, j)));
+        CHECK_OK(heddle_la_laset(r.la, part, heddle_la_minus_one(to),
+                                 heddle_la_one(to), bm));
+        rig_wait(&r, 0);
+        CHECK_OK(heddle_wait(r.ctx));
+        b = ref_load(to, pb, M, N, M);
+        for (size_t j = 0; j < N; j++)
+            for (size_t k = 0; k < M; k++)
+                CHECK(REF(b, k, j) == (k == j                 ? 1
+                                       : part == 'L' && k < j ? 0
+                                       : part == 'U' && k > j ? 0
+                                                              : -1));
+        heddle_matrix_destroy(am);
+        heddle_matrix_destroy(bm);
+        test_forget();
+    }
+    rig_close(&r);
+}
+
+static double of_half(uint16_t h)
+{
+    const int e = h >> 10 & 31;
+    const double m = h & 1023, v = e == 0    ? ldexp(m, -24)
+                                   : e == 31 ? (m > 0 ? NAN : INFINITY)
+                                             : ldexp(m + 1024, e - 25);
+
+    return (h & 0x8000) != 0 ? -v : v;
+}
+
+/* The bits of halves, by those around: no other is nearer. Then two for a number. */
+TEST(halves)
+{
+    static const struct {
+        float v;
+        uint16_t bits;
+    } known[] = {{0, 0},           {1, 0x3c00},       {-2, 0xc000},
+                 {65504, 0x7bff},  {65519, 0x7bff},   {65520, 0x7c00},
+                 {-1e9f, 0xfc00},  {0x1p-24f, 1},     {0x1p-25f, 0},
+                 {0x1p-14f, 1024}, {2049, 0x6800},    {2051, 0x6802},
+                 {-0.1f, 0xae66},  {INFINITY, 0x7c00}};
+    const struct la_low one = {.kind = HEDDLE_LA_LOW_HALF, .left = 1},
+                        two = {.kind = HEDDLE_LA_LOW_HALVES, .left = 0x1p12f};
+    struct heddle_rng rng;
+    uint16_t h[3 * 8];
+
+    heddle_rng_seed(&rng, test_seed());
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        float v = known[i].v;
+
+        heddle_la_half_left(one, (struct la_block){&v, 1, 1, 1}, h);
+        CHECK_EQ(h[0], known[i].bits);
+    }
+    for (unsigned i = 0; i < 20000; i++) {
+        const double v =
+            ldexp((double)(heddle_rng_next(&rng) >> 40) / 16777216 - 0.5,
+                  i < 10000 ? 1 : -(int)(heddle_rng_next(&rng) % 30));
+        float f = (float)v;
+        double near;
+
+        heddle_la_half_left(one, (struct la_block){&f, 1, 1, 1}, h);
+        near = fabs(of_half(h[0]) - (double)f);
+        CHECK(near <= fabs(of_half((uint16_t)(h[0] + 1)) - (double)f));
+        CHECK((h[0] & 0x7fff) == 0 ||
+              near <= fabs(of_half((uint16_t)(h[0] - 1)) - (double)f));
+        heddle_la_half_left(two, (struct la_block){&f, 1, 1, 1}, h);
+        CHECK_EQ(h[0], h[16]); /* la_half_ld(1) is 8 */
+        CHECK(fabs((of_half(h[0]) + of_half(h[8])) * 0x1p-12 - (double)f) <=
+              fmax(0x1p-22 * fabs((double)f), 0x1p-37));
+    }
+    CHECK_EQ(la_half_terms((struct la_low){.kind = HEDDLE_LA_LOW_TF32}), 0);
+    CHECK_EQ(la_half_bytes(two, 9, 4), 16 * 4 * 3 * 2);
+}
+
+TEST_MAIN(solves, wide, conditions, bad_matrices, copies, halves)
