@@ -11,7 +11,7 @@
 #include "bench_la.h"
 #include "tests/test.h"
 
-enum { SMALL = 60, LARGE = 1100 }; /* the large one has work for threads */
+enum { SMALL = 60, LARGE = 1030 }; /* the large one has work for threads */
 
 #define LIMIT 60.0
 
@@ -134,8 +134,8 @@ TEST(lu_is_checked)
     static const struct la_row row = {.residual = la_check_getrf};
 
     for (unsigned i = 0; i < 2; i++) {
-        const size_t n = i == 0 ? SMALL : LARGE;
-        struct la_problem p = problem(&row, n, n, LA_DOMINANT, 4);
+        const size_t n = i == 0 ? SMALL : 530, m = i == 0 ? n : 2000;
+        struct la_problem p = problem(&row, m, n, LA_DOMINANT, 4);
 
         lu(&p.out[0]);
         check_damage(&p, at(&p.out[0], n / 2, n / 3), 1e-3);
@@ -148,7 +148,7 @@ TEST(qr_is_checked)
 {
     static const struct la_row row = {.has_tau = true,
                                       .residual = la_check_geqrf};
-    static const size_t sizes[][2] = {{SMALL, SMALL - 7}, {9000, 120}};
+    static const size_t sizes[][2] = {{SMALL, SMALL - 7}, {9000, 117}};
 
     for (unsigned i = 0; i < 2; i++) {
         const size_t m = sizes[i][0], n = sizes[i][1];
@@ -203,10 +203,10 @@ static void check_fill(const struct la_array *a, const struct la_array *r,
 TEST(values_are_those_of_their_place)
 {
     /* Around the number that is made at once. */
-    static const size_t order[] = {1, 511, 513};
+    static const size_t order[] = {1, 513};
 
     for (unsigned t = LA_S; t <= LA_Z; t++)
-        for (unsigned k = 0; k < 3; k++) {
+        for (unsigned k = 0; k < 2; k++) {
             struct la_array r =
                 la_array_make((enum la_type)t, order[k], order[k]);
             struct la_array a =
