@@ -64,6 +64,10 @@ struct heddle_cost {
 #define HEDDLE_KERNEL_OPERANDS 16
 #define HEDDLE_KERNEL_VARIANTS 8
 
+/* want_expand(): yes, but where there are devices not before the whole was measured
+ * on a core: whoever places tasks goes by that. */
+#define HEDDLE_EXPAND_KNOWN 2
+
 typedef struct heddle_kernel {
     size_t size;      /* sizeof(heddle_kernel) */
     const char *name; /* required */
@@ -80,7 +84,8 @@ typedef struct heddle_kernel {
      * runtime finds that it needs more parallelism, or when `want_expand` says
      * so: submits the same work as smaller tasks with heddle_exec_submit(). */
     heddle_run_fn expand;
-    int (*want_expand)(struct heddle_exec *x); /* 0: run whole, 1: expand */
+    int (*want_expand)(struct heddle_exec *x); /* 0: run whole; 1: expand;
+                                                  HEDDLE_EXPAND_KNOWN */
 
     uint64_t version; /* change it when the code changes: old timings go */
 } heddle_kernel;

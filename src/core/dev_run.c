@@ -524,7 +524,7 @@ static heddle_run_fn dev_function(struct dev_task *dt)
         return is_core ? dev_call_core : heddle_dev_call;
     if (is_core && k->expand != NULL &&
         (dt->x.kinfo->nvariants == 0 ||
-         (k->want_expand != NULL && k->want_expand(&dt->x) != 0)))
+         (k->want_expand != NULL && k->want_expand(&dt->x) == 1)))
         return dev_call_expand;
     return NULL;
 }

@@ -14,6 +14,8 @@
 
 #include "core/core.h"
 
+#define EXPAND_SURE 0.4 /* confidence: about three measurements */
+
 void heddle_slow_exec(struct worker *w, struct heddle_cell *c,
                       const struct task_ext *ext, struct heddle_exec *x)
 {
@@ -209,17 +211,39 @@ float heddle_slow_predict(heddle_ctx *ctx, struct heddle_cell *c)
 
 /* --- the function --------------------------------------------------------- */
 
+/* Where there are devices, a scheduler has to know what a core would take: a task
+ * runs whole until that is measured. */
+static bool slow_is_measured(struct heddle_exec *x)
+{
+    const heddle_kernel *k = x->kinfo->kernel;
+    struct heddle_perf_entry *model;
+    struct heddle_estimate est = {0, 0, HEDDLE_EST_NONE};
+    unsigned v = 0;
+
+    if (x->ctx->dev == NULL)
+        return true;
+    while (v < x->kinfo->nvariants && k->variants[v].device != HEDDLE_DEV_CPU)
+        v++;
+    model = v < x->kinfo->nvariants ? slow_model(x, v) : NULL;
+    if (model != NULL)
+        heddle_perf_predict(model, &est);
+    return est.source == HEDDLE_EST_MEASURED && est.confidence >= EXPAND_SURE;
+}
+
 static bool slow_wants_expand(struct heddle_exec *x)
 {
     const heddle_kernel *k = x->kinfo->kernel;
     struct heddle_park *p = &x->ctx->park;
+    int wish;
 
     if (k->expand == NULL)
         return false;
     if (x->kinfo->nvariants == 0)
         return true;
-    if (k->want_expand != NULL)
-        return k->want_expand(x) != 0;
+    if (k->want_expand != NULL) {
+        wish = k->want_expand(x);
+        return wish == HEDDLE_EXPAND_KNOWN ? slow_is_measured(x) : wish != 0;
+    }
     /* Somebody is idle: there is too little to do, make more of it. */
     return heddle_load_rlx(&p->nparked) + heddle_load_rlx(&p->nspinning) > 0;
 }

@@ -165,12 +165,48 @@ static struct heddle_cost cost_gemm(struct heddle_exec *x)
                                          (double)la_bytes(g->h.t)};
 }
 
+/* --- a wide task on several cores: some columns of C each ------------------------ */
+
+static const heddle_kernel kernel_part = {
+    .size = sizeof(heddle_kernel),
+    .name = "gemm_part",
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_gemm}}};
+
+/* Without a device the tasks were made for cores. */
+static int want_gemm(struct heddle_exec *x)
+{
+    const struct gemm_arg *g = heddle_exec_arg(x);
+
+    return g->h.la->has_cuda && g->nc == 1 &&
+                   heddle_exec_noperands(x) <= LA_CUTS
+               ? heddle_la_wants_split(&g->h, g->r.j.end - g->r.j.first)
+               : 0;
+}
+
+static heddle_status expand_gemm(struct heddle_exec *x)
+{
+    struct gemm_arg g = *(const struct gemm_arg *)heddle_exec_arg(x);
+    const struct la_range j = g.r.j;
+    const size_t w = heddle_la_split(&g.h, j.end - j.first), c0 = g.c0;
+
+    for (g.r.j.first = j.first; g.r.j.first < j.end; g.r.j.first = g.r.j.end) {
+        g.r.j.end = la_min(j.end, g.r.j.first + w);
+        g.c0 = g.r.j.first;
+        LA_TRY(heddle_la_child_columns(x, &kernel_part, 0,
+                                       heddle_exec_noperands(x), g.c0 - c0,
+                                       g.r.j.end - g.r.j.first, &g, sizeof(g)));
+    }
+    return HEDDLE_OK;
+}
+
 static const heddle_kernel kernel_gemm = {
     .size = sizeof(heddle_kernel),
     .name = "gemm",
     .variants = {{.device = HEDDLE_DEV_CPU, .run = run_gemm},
                  {.device = HEDDLE_DEV_CUDA, .run = cuda_gemm}},
-    .cost = cost_gemm};
+    .cost = cost_gemm,
+    .expand = expand_gemm,
+    .want_expand = want_gemm};
 
 /* --- submitting ------------------------------------------------------------------ */
 

@@ -226,6 +226,33 @@ static heddle_status run_update(struct heddle_exec *x)
     return HEDDLE_OK;
 }
 
+/* --- a wide update on several cores: some columns each -------------------------- */
+
+static const heddle_kernel kernel_update_part = {
+    .size = sizeof(heddle_kernel),
+    .name = "getrf_update_part",
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_update}}};
+
+static int want_update(struct heddle_exec *x)
+{
+    const struct getrf_arg *g = heddle_exec_arg(x);
+
+    return heddle_la_wants_split(&g->h, heddle_exec_layout(x, 1)->extent[1]);
+}
+
+static heddle_status expand_update(struct heddle_exec *x)
+{
+    const struct getrf_arg *g = heddle_exec_arg(x);
+    const size_t n = heddle_exec_layout(x, 1)->extent[1];
+    const size_t w = heddle_la_split(&g->h, n);
+
+    for (size_t c = 0; c < n; c += w)
+        LA_TRY(heddle_la_child_columns(x, &kernel_update_part, 1,
+                                       2 + (g->has_pivots ? 1u : 0u), c, w, g,
+                                       sizeof(*g)));
+    return HEDDLE_OK;
+}
+
 static heddle_status run_back(struct heddle_exec *x)
 {
     const struct getrf_arg *g = heddle_exec_arg(x);
@@ -370,7 +397,9 @@ static const heddle_kernel kernel_update = {
                  {.device = HEDDLE_DEV_CUDA,
                   .run = cuda_update,
                   .scratch_bytes = LA_GPU_SCRATCH}},
-    .cost = cost_update};
+    .cost = cost_update,
+    .expand = expand_update,
+    .want_expand = want_update};
 
 /* Next to the panel: the panel that comes waits for it, so on a GPU it goes first. */
 static const heddle_kernel kernel_next = {

@@ -2,10 +2,11 @@
 /*
  * getrf_back: the rows of L change places where there is a GPU, when all pivots are
  * known: once for each block column, not once for each panel on its right. A core
- * turns the pivots into the list of rows, as that is one exchange after the other.
+ * turns the pivots into lists of rows, as that is one exchange after the other.
  *
- * Order j   where each row of block column j comes from, for the panels on its right
- * Rows j    brings them there
+ * Order     for each block column a list: where its rows below the diagonal block come
+ *           from. The lists are one behind the other.
+ * Rows j    brings those of block column j there
  */
 #include <string.h>
 
@@ -16,26 +17,37 @@ enum { MOST_PIVOTS = 200 }; /* operands of a task */
 
 struct order_arg {
     struct la_head h;
-    const int *ipiv; /* of the matrix; tasks have its parts as operands */
-    size_t k0, n;    /* the first row that changes, and pivots in all */
+    const int *ipiv;     /* of the matrix; the task has its parts as operands */
+    size_t m, n, nb, nt; /* rows, pivots, and those of a part; lists */
+    size_t k0, at;       /* of a list: its first row, and where it begins */
 };
+
+/* A list; its rows are counted from its first one. */
+static void fill_list(const struct order_arg *g, size_t k0, int *from)
+{
+    for (size_t i = k0; i < g->m; i++)
+        from[i - k0] = (int)(i - k0);
+    for (size_t i = k0; i < g->n; i++) {
+        const size_t p = (size_t)g->ipiv[i] - 1;
+        const int was = from[i - k0];
+
+        from[i - k0] = from[p - k0];
+        from[p - k0] = was;
+    }
+}
 
 static heddle_status run_order(struct heddle_exec *x)
 {
     const struct order_arg *g = heddle_exec_arg(x);
-    const size_t m = heddle_exec_count(x, 0);
     int *from = heddle_exec_ptr(x, 0);
 
-    for (size_t i = 0; i < m; i++)
-        from[i] = (int)i;
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK; /* nor are there pivots */
-    for (size_t i = g->k0; i < g->n; i++) {
-        const size_t p = (size_t)g->ipiv[i] - 1;
-        const int was = from[i - g->k0];
+    for (size_t j = 0; j < g->nt; j++) {
+        const size_t k0 = (j + 1) * g->nb;
 
-        from[i - g->k0] = from[p - g->k0];
-        from[p - g->k0] = was;
+        fill_list(g, k0, from);
+        from += g->m - k0;
     }
     return HEDDLE_OK;
 }
@@ -47,9 +59,12 @@ static heddle_status run_rows(struct heddle_exec *x)
     const struct la_block all = la_operand(x, 0);
     const struct la_block a =
         la_part(g->h.t, all, g->k0, 0, all.m - g->k0, all.n);
-    const int *from = heddle_exec_ptr(x, 1);
-    char *work = heddle_la_work(a.m * bytes);
+    const int *from = (const int *)heddle_exec_ptr(x, 1) + g->at;
+    char *work;
 
+    if (heddle_la_is_broken(&g->h))
+        return HEDDLE_OK;
+    work = heddle_la_work(a.m * bytes);
     if (work == NULL)
         return HEDDLE_ENOMEM;
     for (size_t j = 0; j < a.n; j++) {
@@ -68,9 +83,11 @@ static heddle_status cuda_rows(struct heddle_exec *x)
     const struct la_block a = la_operand(x, 0);
     struct la_gpu gpu;
 
+    if (heddle_la_is_broken(&g->h))
+        return HEDDLE_OK;
     LA_TRY(heddle_gpu_open(&gpu, x, g->h.t));
     return heddle_gpu_rows(&gpu, la_part(g->h.t, a, g->k0, 0, a.m - g->k0, a.n),
-                           heddle_exec_ptr(x, 1));
+                           (const int *)heddle_exec_ptr(x, 1) + g->at);
 }
 
 static struct heddle_cost cost_rows(struct heddle_exec *x)
@@ -107,38 +124,49 @@ bool heddle_la_has_back(const heddle_la *la, const heddle_matrix *a)
            a->m * la_bytes(a->t) <= LA_GPU_SCRATCH;
 }
 
-static heddle_status submit_column(struct order_arg *g, heddle_matrix *a,
-                                   const struct la_pivots *p, size_t j)
+static heddle_status submit_order(const struct order_arg *g,
+                                  const struct la_pivots *p,
+                                  heddle_handle *lists)
 {
     enum heddle_mode modes[1 + MOST_PIVOTS] = {HEDDLE_W};
-    heddle_handle *op[1 + MOST_PIVOTS], *from = NULL;
+    heddle_handle *op[1 + MOST_PIVOTS] = {lists};
     unsigned n = 1;
-    heddle_status st;
 
-    g->k0 = la_first(a, j + 1);
-    LA_TRY(heddle_handle_vector(g->h.la->ctx, NULL, a->m - g->k0, HEDDLE_I32,
-                                &from));
-    op[0] = from;
-    for (size_t k = j + 1; k < p->nt; k++, n++) {
+    for (size_t k = 1; k < p->nt; k++, n++) {
         op[n] = p->part[k];
         modes[n] = HEDDLE_R;
     }
-    st = heddle_la_submit(g->h.la, &kernel_order, op, modes, n, g, sizeof(*g),
-                          0);
-    if (st == HEDDLE_OK)
-        st = heddle_la_submit(g->h.la, &kernel_rows,
-                              (heddle_handle *const[]){a->col[j], from}, NULL,
-                              2, g, sizeof(*g), 0);
-    heddle_handle_unref(from);
-    return st;
+    return heddle_la_submit(g->h.la, &kernel_order, op, modes, n, g, sizeof(*g),
+                            0);
 }
 
 heddle_status heddle_la_getrf_back(const struct la_head *h, heddle_matrix *a,
                                    const struct la_pivots *pivots)
 {
-    struct order_arg g = {.h = *h, .ipiv = pivots->ipiv, .n = pivots->n};
+    struct order_arg g = {.h = *h,
+                          .ipiv = pivots->ipiv,
+                          .m = a->m,
+                          .n = pivots->n,
+                          .nb = a->nb,
+                          .nt = pivots->nt - 1};
+    heddle_handle *lists = NULL;
+    size_t count = 0;
+    heddle_status st;
 
-    for (size_t j = 0; j + 1 < pivots->nt; j++)
-        LA_TRY(submit_column(&g, a, pivots, j));
-    return HEDDLE_OK;
+    for (size_t j = 0; j < g.nt; j++)
+        count += a->m - la_first(a, j + 1);
+    if (count == 0)
+        return HEDDLE_OK;
+    LA_TRY(heddle_handle_vector(h->la->ctx, NULL, count, HEDDLE_I32, &lists));
+    st = submit_order(&g, pivots, lists);
+    for (size_t j = 0; j < g.nt && st == HEDDLE_OK; j++) {
+        heddle_handle *const op[2] = {a->col[j], lists};
+
+        g.k0 = la_first(a, j + 1);
+        st = heddle_la_submit(h->la, &kernel_rows, op, NULL, 2, &g, sizeof(g),
+                              0);
+        g.at += a->m - g.k0;
+    }
+    heddle_handle_unref(lists);
+    return st;
 }

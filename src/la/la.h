@@ -250,6 +250,34 @@ heddle_status heddle_la_owned_make(heddle_la *la, enum heddle_dtype dtype,
                                    struct la_owned *out);
 void heddle_la_owned_end(struct la_owned *o);
 
+/* --- split.c: wide tasks on cores ------------------------------------------------ */
+
+/* Columns (or rows) of a part of n of them; n: it stays whole. */
+size_t heddle_la_split(const struct la_head *h, size_t n);
+/* For want_expand(). */
+int heddle_la_wants_split(const struct la_head *h, size_t n);
+
+enum { LA_CUTS = HEDDLE_KERNEL_OPERANDS };
+
+/* Operand `op` of the parent from (row, col) on, m x n; n 0: all of it. */
+struct la_cut {
+    unsigned op;
+    enum heddle_mode mode;
+    size_t row, col, m, n;
+};
+
+/* From expand(): a child on n (<= LA_CUTS) of these, of a kernel for cores only. */
+heddle_status heddle_la_child(struct heddle_exec *x,
+                              const heddle_kernel *kernel,
+                              const struct la_cut *cut, unsigned n,
+                              const void *arg, size_t arg_bytes);
+/* The same on the first nops operands: it writes `width` columns of operand op from
+ * `col` on, or as many as there are, and reads the others. */
+heddle_status heddle_la_child_columns(struct heddle_exec *x,
+                                      const heddle_kernel *kernel, unsigned op,
+                                      unsigned nops, size_t col, size_t width,
+                                      const void *arg, size_t arg_bytes);
+
 /* --- inside of tasks ----------------------------------------------------------- */
 
 static inline struct la_block la_operand(struct heddle_exec *x, unsigned i)

@@ -95,6 +95,95 @@ static heddle_status run_update(struct heddle_exec *x)
     return HEDDLE_OK;
 }
 
+/* --- wide ones on several cores ------------------------------------------------ */
+
+static const heddle_kernel kernel_update_part = {
+    .size = sizeof(heddle_kernel),
+    .name = "potrf_update_part",
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_update}}};
+
+static int want_update(struct heddle_exec *x)
+{
+    const struct potrf_arg *g = heddle_exec_arg(x);
+
+    return heddle_la_wants_split(&g->h, heddle_exec_layout(x, 1)->extent[1]);
+}
+
+/* Some columns of A_j each. */
+static heddle_status expand_update(struct heddle_exec *x)
+{
+    struct potrf_arg g = *(const struct potrf_arg *)heddle_exec_arg(x);
+    const size_t n = heddle_exec_layout(x, 1)->extent[1], j0 = g.j0;
+    const size_t w = heddle_la_split(&g.h, n);
+
+    for (size_t c = 0; c < n; c += w) {
+        g.j0 = j0 + c;
+        LA_TRY(heddle_la_child_columns(x, &kernel_update_part, 1, 2, c, w, &g,
+                                       sizeof(g)));
+    }
+    return HEDDLE_OK;
+}
+
+static heddle_status run_diagonal(struct heddle_exec *x)
+{
+    const struct potrf_arg *g = heddle_exec_arg(x);
+    const int info = heddle_la_is_broken(&g->h)
+                         ? 0
+                         : heddle_blas_potrf(g->h.t, 'L', la_operand(x, 0));
+
+    if (info != 0)
+        heddle_la_found(&g->h, (int)g->k0 + info, true);
+    return HEDDLE_OK;
+}
+
+static heddle_status run_below(struct heddle_exec *x)
+{
+    const struct potrf_arg *g = heddle_exec_arg(x);
+    const enum heddle_la_type t = g->h.t;
+
+    if (!heddle_la_is_broken(&g->h))
+        heddle_blas_trsm(t, 'R', 'L', 'C', 'N', heddle_la_one(t),
+                         la_operand(x, 0), la_operand(x, 1));
+    return HEDDLE_OK;
+}
+
+static const heddle_kernel kernel_diagonal = {
+    .size = sizeof(heddle_kernel),
+    .name = "potrf_diagonal",
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_diagonal}}};
+
+static const heddle_kernel kernel_below = {
+    .size = sizeof(heddle_kernel),
+    .name = "potrf_below",
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_below}}};
+
+static int want_panel(struct heddle_exec *x)
+{
+    const struct potrf_arg *g = heddle_exec_arg(x);
+
+    return g->uplo == 'L' && g->nk >= 256
+               ? heddle_la_wants_split(
+                     &g->h, heddle_exec_layout(x, 0)->extent[0] - g->k0 - g->nk)
+               : 0;
+}
+
+/* The diagonal block, then some rows below it each. */
+static heddle_status expand_panel(struct heddle_exec *x)
+{
+    const struct potrf_arg *g = heddle_exec_arg(x);
+    const size_t m = heddle_exec_layout(x, 0)->extent[0], below = g->k0 + g->nk;
+    const size_t w = heddle_la_split(&g->h, m - below);
+    struct la_cut cut[2] = {{0, HEDDLE_RW, g->k0, 0, g->nk, g->nk}};
+
+    LA_TRY(heddle_la_child(x, &kernel_diagonal, cut, 1, g, sizeof(*g)));
+    cut[0].mode = HEDDLE_R;
+    for (size_t i = below; i < m; i += w) {
+        cut[1] = (struct la_cut){0, HEDDLE_RW, i, 0, la_min(w, m - i), g->nk};
+        LA_TRY(heddle_la_child(x, &kernel_below, cut, 2, g, sizeof(*g)));
+    }
+    return HEDDLE_OK;
+}
+
 /* --- the same on a GPU --------------------------------------------------------- */
 
 static heddle_status cuda_panel(struct heddle_exec *x)
@@ -195,7 +284,9 @@ static const heddle_kernel kernel_panel = {
                   .run = cuda_panel,
                   .scratch_bytes = LA_GPU_SCRATCH,
                   .is_urgent = 1}},
-    .cost = cost_panel};
+    .cost = cost_panel,
+    .expand = expand_panel,
+    .want_expand = want_panel};
 
 /* Next to the panel: the panel that comes waits for it, so on a GPU it goes first. */
 static const heddle_kernel kernel_next = {
@@ -216,7 +307,9 @@ static const heddle_kernel kernel_update = {
     .mode = {HEDDLE_R, HEDDLE_RW},
     .variants = {{.device = HEDDLE_DEV_CPU, .run = run_update},
                  {.device = HEDDLE_DEV_CUDA, .run = cuda_update}},
-    .cost = cost_update};
+    .cost = cost_update,
+    .expand = expand_update,
+    .want_expand = want_update};
 
 static heddle_status submit_panel(struct potrf_arg *g, heddle_matrix *a,
                                   size_t k, heddle_handle *record)
