@@ -8,7 +8,8 @@
  *
  * Everything a test makes with these goes at test_forget().
  *
- * LA_TEST_DEVICES in the environment: "cuda", tasks run on a device as well; "only-cuda", no task of a sequence may run elsewhere, and one that is declined fails.
+ * LA_TEST_DEVICES in the environment: "cuda", tasks run on a device as well;
+ * "only-cuda", no task of a sequence may run elsewhere: one that is declined fails.
  */
 #include <complex.h>
 #include <float.h>
