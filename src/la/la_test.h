@@ -243,6 +243,12 @@ static inline const char *test_devices(void)
     return getenv("LA_TEST_DEVICES");
 }
 
+/* Every operation takes long: fewer cases, please. */
+static inline bool test_is_slow(void)
+{
+    return TEST_SANITIZED || test_devices() != NULL;
+}
+
 /* False: no BLAS here, or not the device that is asked for. */
 static inline bool rig_open_on(struct rig *r, unsigned workers,
                                const char *devices)
