@@ -182,6 +182,48 @@ static void check_qr(struct rig *r, enum heddle_la_type t, size_t m, size_t n,
     test_forget();
 }
 
+/* C Q from the right, against Q that was formed; and LQ: |L Q - A|. */
+static void check_right(struct rig *r, enum heddle_la_type t,
+                        struct heddle_rng *rng)
+{
+    const size_t m = 40, n = 31, nb = 9;
+    const struct ref a = ref_random(t, m, n, rng), w = ref_random(t, n, m, rng),
+                     c = ref_random(t, 20, m, rng);
+    void *pa = ref_store(t, a, m), *pw = ref_store(t, w, n),
+         *pc = ref_store(t, c, 20), *pq = ref_store(t, ref_new(m, m), m),
+         *po = ref_store(t, ref_new(n, m), n);
+    heddle_matrix *am = rig_matrix(r, t, m, n, pa, m, nb),
+                  *wm = rig_matrix(r, t, n, m, pw, n, nb),
+                  *cm = rig_matrix(r, t, 20, m, pc, 20, nb),
+                  *qm = rig_matrix(r, t, m, m, pq, m, nb),
+                  *om = rig_matrix(r, t, n, m, po, n, nb),
+                  *tm = rig_matrix(r, t, nb, n, NULL, nb, nb),
+                  *um = rig_matrix(r, t, nb, n, NULL, nb, nb);
+    struct ref q, low;
+
+    CHECK_OK(heddle_la_geqrf(r->la, am, tm));
+    CHECK_OK(heddle_la_orgqr(r->la, am, tm, qm));
+    CHECK_OK(heddle_la_ormqr(r->la, 'R', 'N', am, tm, cm));
+    CHECK_OK(heddle_la_gelqf(r->la, wm, um));
+    CHECK_OK(heddle_la_orglq(r->la, wm, um, om));
+    rig_wait(r, 0);
+    q = ref_load(t, pq, m, m, m);
+    CHECK(ref_norm1(ref_add(ref_mul(c, q), -1, ref_load(t, pc, 20, m, 20))) <=
+          30 * (double)m * test_eps(t) * ref_norm1(c));
+    low = ref_part(ref_triangle(ref_load(t, pw, n, m, n), 'L', false), 0, 0, n,
+                   n);
+    CHECK(ref_norm1(ref_add(ref_mul(low, ref_load(t, po, n, m, n)), -1, w)) <=
+          30 * (double)m * test_eps(t) * ref_norm1(w));
+    heddle_matrix_destroy(am);
+    heddle_matrix_destroy(wm);
+    heddle_matrix_destroy(cm);
+    heddle_matrix_destroy(qm);
+    heddle_matrix_destroy(om);
+    heddle_matrix_destroy(tm);
+    heddle_matrix_destroy(um);
+    test_forget();
+}
+
 TEST(orthogonal)
 {
     struct heddle_rng rng;
@@ -199,6 +241,8 @@ TEST(orthogonal)
                  : i / 4 == 2 ? 33
                               : 1,
                  i / 4 != 2, &rng);
+        if (i < 4)
+            check_right(&r, t, &rng);
     }
     rig_close(&r);
 }
