@@ -645,7 +645,7 @@ heddle_status heddle_gpu_reflect_packed(struct la_gpu *g, char trans,
         LA_TRY(heddle_gpu_trmm_to(g, 'L', 'U', trans, 'N', one, tri, w, y));
         LA_TRY(heddle_gpu_gemm(g, 'N', 'N', minus, v2, y, one, c2));
         LA_TRY(heddle_gpu_trmm_to(g, 'L', 'L', 'N', 'U', one, v, y, w));
-        LA_TRY(heddle_gpu_add(g, minus, w, one, c1));
+        LA_TRY(heddle_gpu_add(g, 'N', minus, w, one, c1));
     }
     return HEDDLE_OK;
 }
@@ -668,5 +668,5 @@ heddle_status heddle_gpu_form(struct la_gpu *g, struct la_block v,
     LA_TRY(heddle_gpu_trmm(g, 'R', 'U', 'N', 'N', minus, x,
                            la_part(t, v, k, 0, v.m - k, k)));
     LA_TRY(heddle_gpu_identity(g, v1, 0));
-    return heddle_gpu_add(g, one, y, one, v1);
+    return heddle_gpu_add(g, 'N', one, y, one, v1);
 }

@@ -62,13 +62,13 @@ heddle_status heddle_gpu_trsm(struct la_gpu *g, char side, char uplo,
                               char trans, char diag, const void *alpha,
                               struct la_block a, struct la_block b);
 
-/* trmm, the product into c; B = alpha A + beta B; n products of order s, C_i = alpha A_i
+/* trmm, the product into c; B = alpha op(A) + beta B; n products of order s, C_i = alpha A_i
  * B_i, each operand so many elements behind the one before. */
 heddle_status heddle_gpu_trmm_to(struct la_gpu *g, char side, char uplo,
                                  char trans, char diag, const void *alpha,
                                  struct la_block a, struct la_block b,
                                  struct la_block c);
-heddle_status heddle_gpu_add(struct la_gpu *g, const void *alpha,
+heddle_status heddle_gpu_add(struct la_gpu *g, char trans, const void *alpha,
                              struct la_block a, const void *beta,
                              struct la_block b);
 heddle_status heddle_gpu_gemm_many(struct la_gpu *g, size_t s,

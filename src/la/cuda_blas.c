@@ -153,7 +153,7 @@ static int ld_of(struct la_block b)
 
 /* --- cuBLAS ---------------------------------------------------------------------- */
 
-heddle_status heddle_gpu_add(struct la_gpu *g, const void *alpha,
+heddle_status heddle_gpu_add(struct la_gpu *g, char trans, const void *alpha,
                              struct la_block a, const void *beta,
                              struct la_block b)
 {
@@ -162,8 +162,8 @@ heddle_status heddle_gpu_add(struct la_gpu *g, const void *alpha,
     if (b.m == 0 || b.n == 0)
         return HEDDLE_OK;
     return result(g, FN_GEAM,
-                  fn(g->blas, 0, 0, (int)b.m, (int)b.n, beta, b.a, ld_of(b),
-                     alpha, a.a, ld_of(a), b.a, ld_of(b)));
+                  fn(g->blas, 0, op_of(g, trans), (int)b.m, (int)b.n, beta, b.a,
+                     ld_of(b), alpha, a.a, ld_of(a), b.a, ld_of(b)));
 }
 
 heddle_status heddle_gpu_gemm(struct la_gpu *g, char ta, char tb,
@@ -180,7 +180,7 @@ heddle_status heddle_gpu_gemm(struct la_gpu *g, char ta, char tb,
     if (c.m == 0 || c.n == 0)
         return HEDDLE_OK;
     if (k == 0)
-        return heddle_gpu_add(g, heddle_la_zero(g->t), c, beta, c);
+        return heddle_gpu_add(g, 'N', heddle_la_zero(g->t), c, beta, c);
     if (c.n == 1 && tb == 'N' && find(g, FN_GEMV) != 0)
         return result(g, FN_GEMV,
                       ((gemv_fn)find(g, FN_GEMV))(

@@ -9,6 +9,8 @@
 
 #include <complex.h>
 
+#include "la/cuda.h"
+
 enum {
     FLIP_MANY = 32, /* block columns of A that a task reads */
     FLIP_TILE = 16  /* elements of a square that stays in the cache */
@@ -80,6 +82,31 @@ static heddle_status run_flip(struct heddle_exec *x)
     return HEDDLE_OK;
 }
 
+static heddle_status cuda_flip(struct heddle_exec *x)
+{
+    const struct flip_arg *g = heddle_exec_arg(x);
+    const enum heddle_la_type t = g->h.t;
+    const struct la_block to = la_operand(x, 0);
+    size_t at = g->column;
+    struct la_gpu gpu;
+
+    if (heddle_la_is_broken(&g->h))
+        return HEDDLE_OK;
+    if (heddle_exec_noperands(x) > HEDDLE_KERNEL_OPERANDS)
+        return HEDDLE_EDECLINED;
+    LA_TRY(heddle_gpu_open(&gpu, x, t));
+    for (unsigned i = 1; i < heddle_exec_noperands(x); i++) {
+        const struct la_block from = la_operand(x, i);
+
+        LA_TRY(heddle_gpu_add(&gpu, 'C', heddle_la_one(t),
+                              la_part(t, from, g->row, 0, to.n, from.n),
+                              heddle_la_zero(t),
+                              la_part(t, to, at, 0, from.n, to.n)));
+        at += from.n;
+    }
+    return HEDDLE_OK;
+}
+
 static struct heddle_cost cost_flip(struct heddle_exec *x)
 {
     const struct flip_arg *g = heddle_exec_arg(x);
@@ -97,17 +124,19 @@ static const heddle_kernel kernel_flip = {
     .name = "flip",
     .noperands = 2,
     .mode = {HEDDLE_W, HEDDLE_R},
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_flip}},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_flip},
+                 {.device = HEDDLE_DEV_CUDA, .run = cuda_flip}},
     .cost = cost_flip};
 
 heddle_status heddle_la_flip(heddle_la *la, heddle_matrix *from,
                              heddle_matrix *to)
 {
     struct flip_arg g = {.h = heddle_la_begin(la, from)};
+    const size_t many = la_min(FLIP_MANY, from->list);
 
     for (size_t k = 0; k < to->nt; k++)
-        for (size_t j = 0; j < from->nt; j += FLIP_MANY) {
-            const size_t n = la_min(FLIP_MANY, from->nt - j);
+        for (size_t j = 0; j < from->nt; j += many) {
+            const size_t n = la_min(many, from->nt - j);
             heddle_handle *op[1 + FLIP_MANY] = {to->col[k]};
             enum heddle_mode mode[1 + FLIP_MANY] = {n == from->nt ? HEDDLE_W
                                                                   : HEDDLE_RW};

@@ -8,7 +8,8 @@
  *
  * Everything a test makes with these goes at test_forget().
  *
- * LA_TEST_DEVICES in the environment: "cuda", tasks run on a device as well; "only-cuda", no task of a sequence may run elsewhere, and one that is declined fails.
+ * LA_TEST_DEVICES in the environment: "cuda", tasks run on a device as well;
+ * "only-cuda", no task of a sequence may run elsewhere: one that is declined fails.
  */
 #include <complex.h>
 #include <float.h>
@@ -240,6 +241,12 @@ struct rig {
 static inline const char *test_devices(void)
 {
     return getenv("LA_TEST_DEVICES");
+}
+
+/* Every operation takes long: fewer cases, please. */
+static inline bool test_is_slow(void)
+{
+    return TEST_SANITIZED || test_devices() != NULL;
 }
 
 /* False: no BLAS here, or not the device that is asked for. */

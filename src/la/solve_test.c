@@ -216,7 +216,7 @@ TEST(narrow_columns)
     RIG(r);
 
     heddle_rng_seed(&rng, test_seed());
-    for (unsigned i = TEST_SANITIZED ? 3 : 0; i < 4; i++) {
+    for (unsigned i = test_is_slow() ? 3 : 0; i < 4; i++) {
         struct ref a = ref_random(LA_D, N, N, &rng);
         const struct ref b = ref_random(LA_D, N, 2, &rng);
         const char trans = "NTNN"[i];

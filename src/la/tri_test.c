@@ -136,7 +136,7 @@ TEST(products_and_solves)
                                 .is_own = count % 7 == 0};
         const double complex f = alphas[count % 5];
 
-        if (TEST_SANITIZED && count % 3 != 0 && n > 17) {
+        if (test_is_slow() && count % 3 != 0 && n > 17) {
             count++;
             continue;
         }
@@ -165,7 +165,7 @@ TEST(cut_for_cores)
                                 .b_nb = is_wide ? 130 : 8,
                                 .is_own = how_ % 5 == 0};
 
-        if (TEST_SANITIZED && how_ % 8 >= 2)
+        if (test_is_slow() && how_ % 8 >= 2)
             continue;
         one_case(&r, how_ % 3 == 0 ? LA_Z : LA_D, h, s, how_ % 2 + 1, &rng);
         test_forget();
@@ -206,7 +206,7 @@ TEST(narrow_columns)
         const struct shape s = {
             .n = 300, .other = 3, .a_nb = 1, .b_nb = 290, .is_own = how_ == 5};
 
-        if (TEST_SANITIZED && how_ % 12 >= 4)
+        if (test_is_slow() && how_ % 12 >= 4)
             continue;
         one_case(&r, LA_D, h, s, 2, &rng);
         test_forget();
