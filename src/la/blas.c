@@ -17,6 +17,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "la/packed.h"
+
 enum {
     TRSM_LEAF = 64, /* order of triangles that the library solves with */
     TRSM_MANY = 64  /* right-hand sides from which on halves pay */
@@ -264,8 +266,6 @@ typedef void (*trtri_fn)(const char *, const char *, const int *, void *,
                          const int *, int *, size_t, size_t);
 typedef void (*getrf_fn)(const int *, const int *, void *, const int *, int *,
                          int *);
-typedef void (*laswp_fn)(const int *, void *, const int *, const int *,
-                         const int *, const int *, const int *);
 typedef void (*geqrt3_fn)(const int *, const int *, void *, const int *, void *,
                           const int *, int *);
 typedef void (*larft_fn)(const char *, const char *, const int *, const int *,
@@ -315,6 +315,11 @@ void heddle_blas_gemm(enum heddle_la_type t, char ta, char tb,
         one_column(t, ta, alpha, a, b, beta, c);
         return;
     }
+    if (heddle_packed_takes(t, c.m, c.n, (size_t)k) &&
+        !heddle_la_is_zero(t, alpha) &&
+        heddle_packed_gemm(ta, tb, *(const double *)alpha, a, b,
+                           *(const double *)beta, c))
+        return;
     heddle_blas_enter();
     CALL(gemm, gemm_fn, t)
     (&ta, &tb, &m, &n, &k, alpha, a.a, &lda, b.a, &ldb, beta, c.a, &ldc, 1, 1);
@@ -560,19 +565,46 @@ int heddle_blas_getrf(enum heddle_la_type t, struct la_block a, int *ipiv)
     return info;
 }
 
+/* One column after the other: a column stays in a cache, and of the next one the
+ * rows that will be wanted are on their way. */
+#define SWAP(name, type)                                                       \
+    static void name(type *a, size_t ld, size_t cols, const int *ipiv,         \
+                     size_t n, bool is_backward)                               \
+    {                                                                          \
+        for (size_t j = 0; j < cols; j++, a += ld) {                           \
+            const type *next = j + 1 < cols ? a + ld : a;                      \
+                                                                               \
+            for (size_t i = 0; i < n; i++) {                                   \
+                const size_t k = is_backward ? n - 1 - i : i,                  \
+                             p = (size_t)ipiv[k] - 1;                          \
+                const type x = a[k];                                           \
+                                                                               \
+                __builtin_prefetch(next + p, 1);                               \
+                a[k] = a[p];                                                   \
+                a[p] = x;                                                      \
+            }                                                                  \
+        }                                                                      \
+    }
+struct pair_s {
+    float re, im;
+};
+struct pair_d {
+    double re, im;
+};
+SWAP(swap_s, float)
+SWAP(swap_d, double)
+SWAP(swap_c, struct pair_s)
+SWAP(swap_z, struct pair_d)
+
 void heddle_blas_laswp(enum heddle_la_type t, struct la_block a,
                        const int *ipiv, size_t n, bool is_backward)
 {
-    INT(cols, a.n);
-    LD(lda, a);
-    INT(last, n);
-    const int first = 1, step = is_backward ? -1 : 1;
-
-    if (cols == 0 || last == 0)
-        return;
-    heddle_blas_enter();
-    CALL(laswp, laswp_fn, t)(&cols, a.a, &lda, &first, &last, ipiv, &step);
-    heddle_blas_leave();
+    switch (t) {
+    case LA_S: swap_s(a.a, a.ld, a.n, ipiv, n, is_backward); break;
+    case LA_D: swap_d(a.a, a.ld, a.n, ipiv, n, is_backward); break;
+    case LA_C: swap_c(a.a, a.ld, a.n, ipiv, n, is_backward); break;
+    case LA_Z: swap_z(a.a, a.ld, a.n, ipiv, n, is_backward); break;
+    }
 }
 
 int heddle_blas_geqrt3(enum heddle_la_type t, struct la_block a,

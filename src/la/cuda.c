@@ -89,6 +89,8 @@ static heddle_status clear(struct la_gpu *g, struct la_block b)
 }
 
 /* At most LA_GPU_NB pivots. */
+enum { ROWS_THREADS = 512 };
+
 static heddle_status swap_some(struct la_gpu *g, struct la_block a,
                                const int *ipiv, size_t nk, size_t row0,
                                bool is_backward)
@@ -114,6 +116,31 @@ heddle_status heddle_gpu_swap(struct la_gpu *g, struct la_block a,
         LA_TRY(swap_some(g, la_part(g->t, a, at, 0, a.m - at, a.n), ipiv + at,
                          n, row0 + at, is_backward));
         done += n;
+    }
+    return HEDDLE_OK;
+}
+
+heddle_status heddle_gpu_rows(struct la_gpu *g, struct la_block a,
+                              const int *from)
+{
+    void *scratch = heddle_exec_scratch(g->x);
+    const long long ld = (long long)a.ld;
+    const int m = (int)a.m;
+    size_t w;
+
+    if (a.m == 0 || a.n == 0)
+        return HEDDLE_OK;
+    w = LA_GPU_SCRATCH / (a.m * la_bytes(g->t));
+    if (w == 0)
+        return HEDDLE_EDECLINED;
+    for (size_t j = 0; j < a.n; j += w) {
+        const struct la_block p =
+            la_part(g->t, a, 0, j, a.m, la_min(w, a.n - j));
+        const int n = (int)p.n;
+
+        for (int is_back = 0; is_back < 2; is_back++)
+            LA_TRY(PUT_SIZED(g, "la_rows", SHAPE(p.n, ROWS_THREADS, 0), &p.a,
+                             &ld, &m, &n, &from, &scratch, &is_back));
     }
     return HEDDLE_OK;
 }

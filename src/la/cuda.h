@@ -85,14 +85,6 @@ heddle_status heddle_gpu_potrf_open(struct la_gpu *g, char uplo,
 heddle_status heddle_gpu_potrf(struct la_gpu *g, char uplo, struct la_block a,
                                int *info);
 
-/*
- * The lower panel of Cholesky, from its diagonal block down, by kernels of our own:
- * A = L L^H and what is below. *info, 0 before, as LAPACK's. Declined, with nothing
- * done, where the device is not one for them.
- */
-heddle_status heddle_gpu_cholesky(struct la_gpu *g, struct la_block a,
-                                  int *info);
-
 /* The same for a whole panel; pivots count from its first row. ipiv NULL: none. */
 heddle_status heddle_gpu_getrf_open(struct la_gpu *g, struct la_block a);
 heddle_status heddle_gpu_getrf(struct la_gpu *g, struct la_block a, int *ipiv,
@@ -101,6 +93,16 @@ heddle_status heddle_gpu_getrf(struct la_gpu *g, struct la_block a, int *ipiv,
 heddle_status heddle_gpu_geqrf_open(struct la_gpu *g, struct la_block a);
 heddle_status heddle_gpu_geqrf(struct la_gpu *g, struct la_block a, void *tau,
                                void *work, int *info);
+
+/* --- cuda_cholesky.c ------------------------------------------------------- */
+
+/*
+ * The lower panel of Cholesky, from its diagonal block down, by kernels of our own:
+ * A = L L^H and what is below. *info, 0 before, as LAPACK's. Declined, with nothing
+ * done, where the device is not one for them.
+ */
+heddle_status heddle_gpu_cholesky(struct la_gpu *g, struct la_block a,
+                                  int *info);
 
 /* --- cuda.c ------------------------------------------------------------------- */
 
@@ -160,6 +162,11 @@ heddle_status heddle_gpu_lauum(struct la_gpu *g, char uplo, struct la_block a);
 /* Two squares. The first v.n columns of Q, in place of the reflectors in v. */
 heddle_status heddle_gpu_form(struct la_gpu *g, struct la_block v,
                               struct la_block tri);
+
+/* Row i of a becomes what row from[i] was: a.m rows, at most LA_GPU_SCRATCH bytes in a
+ * column. */
+heddle_status heddle_gpu_rows(struct la_gpu *g, struct la_block a,
+                              const int *from);
 
 /* A = Q R; v, as large, gets the reflectors with zeros and ones. */
 heddle_status heddle_gpu_qr(struct la_gpu *g, struct la_block a,

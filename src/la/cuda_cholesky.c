@@ -15,13 +15,15 @@ enum {
     CHOL_NB = 64,
     CHOL_ROWS = 192,
     CHOL_THREADS = CHOL_NB + CHOL_ROWS,
-    CHOL_BLOCKS = 96
+    CHOL_BLOCKS = 96,
+    CHOL_WIDE = 512 /* columns of a launch: it takes away by itself, but slower
+                       than a library */
 };
 
 static size_t shared_bytes(enum heddle_la_type t)
 {
-    return (3 * 16 * (CHOL_THREADS + 4) + CHOL_NB * (CHOL_NB + 2) +
-            5 * CHOL_NB) *
+    return (2 * 16 * (CHOL_THREADS + 4) + CHOL_NB * (CHOL_ROWS + 2) +
+            CHOL_NB * (CHOL_NB + 2) + 5 * CHOL_NB) *
            la_bytes(t);
 }
 
@@ -48,38 +50,74 @@ static heddle_status find_both(struct la_gpu *g, void **start, void **panel)
     return st == HEDDLE_EINVAL ? HEDDLE_EDECLINED : st;
 }
 
-heddle_status heddle_gpu_cholesky(struct la_gpu *g, struct la_block a,
-                                  int *info)
-{
-    void *bar = heddle_exec_scratch(g->x), *start = NULL, *panel = NULL;
-    const long long ld = (long long)a.ld;
-    const int m = (int)a.m, n = (int)a.n;
-    const size_t w = la_min(a.n, CHOL_NB);
-    const size_t chunks = la_max((a.m - w + CHOL_ROWS - 1) / CHOL_ROWS, 1);
-    size_t blocks, rounds, shared;
-    unsigned most = 0;
+struct chol {
+    struct la_gpu *g;
+    void *start, *panel; /* the kernels */
+    unsigned most;       /* blocks at once */
+};
 
-    heddle_cuda_get_limits(g->x, &most, &shared);
-    if (most == 0 || shared < shared_bytes(g->t))
-        return HEDDLE_EDECLINED;
-    LA_TRY(find_both(g, &start, &panel));
-    blocks = la_min(most, CHOL_BLOCKS);
-    rounds = (chunks + blocks - 1) / blocks;
-    blocks = (chunks + rounds - 1) / rounds; /* all do as much */
+/* As many columns as one launch is good for, of which `before` come first. */
+static heddle_status few(const struct chol *c, struct la_block a, size_t before,
+                         int *info)
+{
+    struct heddle_exec *x = c->g->x;
+    void *bar = heddle_exec_scratch(x);
+    const long long ld = (long long)a.ld;
+    const int m = (int)a.m, n = (int)a.n, col0 = (int)before;
+    const size_t w = la_min(a.n, CHOL_NB), most = la_min(c->most, CHOL_BLOCKS);
+    const size_t chunks = la_max((a.m - w + CHOL_ROWS - 1) / CHOL_ROWS, 1);
+    const size_t rounds = (chunks + most - 1) / most; /* all do as much */
+
     LA_TRY(heddle_cuda_launch(
-        g->x, start, &(struct heddle_cuda_shape){.grid = {1}, .block = {1}},
+        x, c->start, &(struct heddle_cuda_shape){.grid = {1}, .block = {1}},
         (const struct heddle_cuda_arg[]){{.value = &bar}}, 1));
     return heddle_cuda_launch(
-        g->x, panel,
-        &(struct heddle_cuda_shape){.grid = {(unsigned)blocks},
-                                    .block = {CHOL_THREADS},
-                                    .shared_bytes = shared_bytes(g->t),
-                                    .is_cooperative = 1},
+        x, c->panel,
+        &(struct heddle_cuda_shape){
+            .grid = {(unsigned)((chunks + rounds - 1) / rounds)},
+            .block = {CHOL_THREADS},
+            .shared_bytes = shared_bytes(c->g->t),
+            .is_cooperative = 1},
         (const struct heddle_cuda_arg[]){{.value = &a.a},
                                          {.value = &ld},
                                          {.value = &m},
                                          {.value = &n},
+                                         {.value = &col0},
                                          {.value = &info},
                                          {.value = &bar}},
-        6);
+        7);
+}
+
+/* What the columns `from` .. `to` - 1 take away from those up to `end`. */
+static heddle_status take_away(struct la_gpu *g, struct la_block a, size_t from,
+                               size_t to, size_t end)
+{
+    const void *one = heddle_la_one(g->t), *minus = heddle_la_minus_one(g->t);
+    const struct la_block top = la_part(g->t, a, to, from, end - to, to - from);
+
+    LA_TRY(heddle_gpu_syrk(g, true, 'L', 'N', minus, top, one,
+                           la_part(g->t, a, to, to, end - to, end - to)));
+    return heddle_gpu_gemm(
+        g, 'N', 'T', minus, la_part(g->t, a, end, from, a.m - end, to - from),
+        top, one, la_part(g->t, a, end, to, a.m - end, end - to));
+}
+
+heddle_status heddle_gpu_cholesky(struct la_gpu *g, struct la_block a,
+                                  int *info)
+{
+    struct chol c = {.g = g};
+    size_t shared = 0;
+
+    heddle_cuda_get_limits(g->x, &c.most, &shared);
+    if (c.most == 0 || shared < shared_bytes(g->t))
+        return HEDDLE_EDECLINED;
+    LA_TRY(find_both(g, &c.start, &c.panel));
+    for (size_t j = 0; j < a.n; j += CHOL_WIDE) {
+        const size_t end = la_min(a.n, j + CHOL_WIDE);
+
+        if (j > 0)
+            LA_TRY(take_away(g, a, 0, j, end));
+        LA_TRY(few(&c, la_part(g->t, a, j, j, a.m - j, end - j), j, info));
+    }
+    return HEDDLE_OK;
 }

@@ -24,18 +24,16 @@ enum {
     ROWS = 192,
     THREADS = NB + ROWS,
     SLAB = 16,         /* columns on the left, at a time */
-    STAGES = 3,        /* slabs on their way */
+    STAGES = 2,        /* slabs, one of them on its way */
     LDS = THREADS + 4, /* of a slab: no two of a warp's half share a bank */
     LDX = ROWS + 2,    /* of the solution */
     LDL = NB + 2       /* of the factor */
 };
 
 template <typename T> struct common {
-    union {
-        T slab[STAGES][SLAB][LDS];
-        T x[NB][LDX];
-    };
-    T l[NB][LDL];     /* a column each */
+    T slab[STAGES][SLAB][LDS];
+    T x[NB][LDX];     /* rows below, a column each */
+    T l[NB][LDL];     /* the diagonal block, too */
     T pair[2][2][NB]; /* two columns on their turn, in two copies by turns */
     T inverse[NB];
 };
@@ -131,20 +129,31 @@ __device__ static void product(float (&acc)[2][8][4], const float (*slab)[LDS],
     }
 }
 
-/* One row of a slab of columns for each thread; an empty one if there is none. */
+/* n elements of a row for each thread, `step` apart there; zeros if there is no such
+ * row, or only `nthere` of them. */
 template <typename T>
-__device__ static void fetch_slab(common<T> *s, const T *row, long long ld,
-                                  int slab, int nslabs, bool is_row)
+__device__ static void fetch_row(T *to, int step, const T *from, long long ld,
+                                 int n, int nthere)
 {
-    if (slab < nslabs) {
-        const T *from = row + (long long)slab * SLAB * ld;
-        T *to = &s->slab[slab % STAGES][0][threadIdx.x];
-
-#pragma unroll
-        for (int k = 0; k < SLAB; k++)
-            fetch(to + k * LDS, is_row ? from + k * ld : from, is_row);
+#pragma unroll 8
+    for (int k = 0; k < n; k++, to += step) {
+        fetch(to, from, k < nthere);
+        if (k + 1 < nthere)
+            from += ld;
     }
-    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/*
+ * 1 / (d - e^2 / c), which is 1 / last, for the pivots of two columns. By their
+ * determinant, as then nobody waits for 1 / c first; unless that is no plain number.
+ */
+template <typename T> __device__ static T both_inverse(T c, T e, T d, T last)
+{
+    const T most = (T)(sizeof(T) == 8 ? 0x1p1000 : 0x1p100);
+    const T det = c * d - e * e;
+
+    return det > 1 / most && det < most ? c * reciprocal(det)
+                                        : reciprocal(last);
 }
 
 /* The first FACTOR threads meet. */
@@ -192,7 +201,8 @@ template <typename T> __device__ static int factor(common<T> *s)
             c_inverse = reciprocal(pair[0][j]);
             between = pair[0][j + 1] * c_inverse;
             last = pair[1][j + 1] - pair[0][j + 1] * between;
-            d_inverse = reciprocal(last);
+            d_inverse =
+                both_inverse(pair[0][j], pair[0][j + 1], pair[1][j + 1], last);
             if (!(pair[0][j] > (T)0) && bad == NB)
                 bad = j;
             if (!(last > (T)0) && bad == NB)
@@ -329,11 +339,12 @@ __device__ static void solve(common<T> *s, T *row, long long ld, int w,
     }
 }
 
-/* What a block is about: columns c0 .. c0 + w - 1 of the panel. */
+/* What a block is about: columns c0 .. c0 + w - 1 of the panel, which has others
+ * before it. */
 template <typename T> struct panel {
     T *a;
     long long ld;
-    int m, n, c0, w;
+    int m, n, before, c0, w;
 };
 
 /* Blocks that have work at step c0. */
@@ -358,53 +369,25 @@ __device__ static void do_rows(common<T> *s, const panel<T> *p, int below,
     const int row = me < NB ? p->c0 + me : below + me - NB;
     const bool is_row = me < NB ? me < p->w : row < p->m;
     const bool is_diag = warp < NB / 32; /* where the products of a warp go */
-    const int first =
-        is_diag ? p->c0 + 32 * warp : below + 32 * warp - NB; /* its row */
     const int nslabs = p->c0 / SLAB;
     const T *from = p->a + (is_row ? row : 0);
-    T acc[2][8][4];
+    T acc[2][8][4] = {};
 
-    for (int i = 0; i < STAGES - 1; i++)
-        fetch_slab(s, from, p->ld, i, nslabs, is_row);
-        /* Everything is read at once, other elements in the place of those that are not
-     * there, so that nobody waits for one alone. */
-#pragma unroll
-    for (int t = 0; t < 2; t++)
-#pragma unroll
-        for (int j = 0; j < 8; j++)
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                const int r = 16 * t + g + i / 2 * 8, c = 8 * j + 2 * q + i % 2;
-                const int at = first + r < p->m ? first + r : p->m - 1;
-
-                acc[t][j][i] =
-                    p->a[at + (long long)(p->c0 + (c < p->w ? c : p->w - 1)) *
-                                  p->ld];
-            }
-#pragma unroll
-    for (int t = 0; t < 2; t++)
-#pragma unroll
-        for (int j = 0; j < 8; j++)
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                const int r = 16 * t + g + i / 2 * 8, c = 8 * j + 2 * q + i % 2;
-                const int d = 32 * warp + r - c; /* below the diagonal by */
-                const bool is_there =
-                    c < p->w && (is_diag ? d >= 0 && 32 * warp + r < p->w
-                                         : first + r < p->m);
-
-                acc[t][j][i] = is_there            ? -acc[t][j][i]
-                               : is_diag && d == 0 ? (T)-1
-                                                   : (T)0;
-            }
-    for (int i = 0; i < nslabs; i++) {
-        asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
+    if (me >= NB || is_first)
+        fetch_row(me < NB ? &s->l[0][me] : &s->x[0][me - NB],
+                  me < NB ? LDL : LDX, from + p->c0 * p->ld, p->ld, NB,
+                  is_row ? p->w : 0);
+    for (int i = 0; i <= nslabs; i++) {
+        if (i < nslabs)
+            fetch_row(&s->slab[i % STAGES][0][me], LDS,
+                      from + (long long)i * SLAB * p->ld, p->ld, SLAB,
+                      is_row ? SLAB : 0);
+        asm volatile("cp.async.commit_group;" ::: "memory");
+        if (i > 0)
+            product(acc, s->slab[(i - 1) % STAGES], 32 * warp, g, q);
+        asm volatile("cp.async.wait_all;" ::: "memory");
         __syncthreads();
-        fetch_slab(s, from, p->ld, i + STAGES - 1, nslabs, is_row);
-        product(acc, s->slab[i % STAGES], 32 * warp, g, q);
     }
-    asm volatile("cp.async.wait_all;" ::: "memory");
-    __syncthreads();
     if (!is_diag || is_first) {
         T *to = is_diag ? &s->l[0][32 * warp] : &s->x[0][32 * warp - NB];
         const int ld = is_diag ? LDL : LDX;
@@ -415,15 +398,19 @@ __device__ static void do_rows(common<T> *s, const panel<T> *p, int below,
             for (int j = 0; j < 8; j++)
 #pragma unroll
                 for (int i = 0; i < 4; i++)
-                    to[(8 * j + 2 * q + i % 2) * ld + 16 * t + g + i / 2 * 8] =
-                        -acc[t][j][i];
+                    to[(8 * j + 2 * q + i % 2) * ld + 16 * t + g + i / 2 * 8] -=
+                        acc[t][j][i];
     }
     __syncthreads();
     if (is_first && me < FACTOR) {
-        const int bad = factor(s);
+        int bad;
 
+        if (me >= p->w && me < NB)
+            s->l[me][me] = 1; /* where there is no row, and so no product */
+        meet_factor();
+        bad = factor(s);
         if (blockIdx.x == 0 && me == 0 && bad < p->w && *info == 0)
-            *info = p->c0 + bad + 1;
+            *info = p->before + p->c0 + bad + 1;
     }
     __syncthreads();
     solve(s, p->a + below + me + (long long)p->c0 * p->ld, p->ld, p->w,
@@ -453,7 +440,8 @@ __device__ static void meet(unsigned *bar, unsigned arrived, bool stays)
 
 /*
  * A panel of m rows and n <= m columns. *info: the first pivot that is not positive,
- * from 1. *bar, 0 before, counts who has arrived.
+ * from 1, and with the columns before the panel. *bar, 0 before, counts who has
+ * arrived.
  */
 template <typename T>
 __device__ static void factor_panel(panel<T> p, int *info, unsigned *bar)
@@ -501,9 +489,10 @@ typedef double real;
 #endif
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    NAME(la_chol)(real *a, long long ld, int m, int n, int *info, unsigned *bar)
+    NAME(la_chol)(real *a, long long ld, int m, int n, int before, int *info,
+                  unsigned *bar)
 {
-    factor_panel(panel<real>{a, ld, m, n, 0, 0}, info, bar);
+    factor_panel(panel<real>{a, ld, m, n, before, 0, 0}, info, bar);
 }
 
 extern "C" __global__ void NAME(la_chol_start)(unsigned *bar)

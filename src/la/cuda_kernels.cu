@@ -701,6 +701,22 @@ ANY_TYPE(double, d)
 ANY_TYPE(float2, c)
 ANY_TYPE(double2, z)
 
+/* Columns, a block for each: rows in another order to t, or back from there. */
+template <typename T>
+__device__ static void order_rows(T *a, long long ld, int m, int n,
+                                  const int *from, T *t, int is_back)
+{
+    for (int j = blockIdx.x; j < n; j += gridDim.x) {
+        T *column = a + j * ld, *other = t + (long long)j * m;
+
+        for (int i = threadIdx.x; i < m; i += blockDim.x)
+            if (is_back)
+                column[i] = other[i];
+            else
+                other[i] = column[from[i]];
+    }
+}
+
 /* By the size of an element. */
 #define ANY_SIZE(T, bytes)                                                     \
     extern "C" __global__ void la_tri_##bytes(const T *x, long long ldx,       \
@@ -714,6 +730,11 @@ ANY_TYPE(double2, z)
                                                int row0, int is_backward)      \
     {                                                                          \
         swap_rows<T>(a, ld, n, ipiv, nk, row0, is_backward);                   \
+    }                                                                          \
+    extern "C" __global__ void la_rows_##bytes(                                \
+        T *a, long long ld, int m, int n, const int *from, T *t, int is_back)  \
+    {                                                                          \
+        order_rows<T>(a, ld, m, n, from, t, is_back);                          \
     }
 
 ANY_SIZE(float, 4)

@@ -217,8 +217,9 @@ heddle_status heddle_gpu_unit(struct heddle_exec *x, double *z,
     return PUT(x, "la_unit", each(n), &z, &square, &count);
 }
 
-heddle_status heddle_gpu_multiple(struct heddle_exec *x, double *to,
-                                  const double *from, size_t n, double factor)
+heddle_status heddle_gpu_scale_vector(struct heddle_exec *x, double *to,
+                                      const double *from, size_t n,
+                                      double factor)
 {
     const int count = (int)n;
 

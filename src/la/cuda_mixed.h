@@ -67,8 +67,9 @@ heddle_status heddle_gpu_combine(struct heddle_exec *x, const double *const *v,
 /* z = z / sqrt(*square), to = factor from. */
 heddle_status heddle_gpu_unit(struct heddle_exec *x, double *z,
                               const double *square, size_t n);
-heddle_status heddle_gpu_multiple(struct heddle_exec *x, double *to,
-                                  const double *from, size_t n, double factor);
+heddle_status heddle_gpu_scale_vector(struct heddle_exec *x, double *to,
+                                      const double *from, size_t n,
+                                      double factor);
 
 /* --- products of halves -------------------------------------------------------------------------- */
 

@@ -18,13 +18,19 @@
 
 #include "la/cuda_mixed.h"
 #include "la/la.h"
+#include "la/packed.h"
 
-enum { LU_LEAF = 16 }; /* columns of an unpivoted panel done one by one */
+enum {
+    LU_LEAF = 16, /* columns of an unpivoted panel done one by one */
+    RING = 4,     /* steps whose packed panels are there at once */
+    BACK = 8      /* steps whose pivots go back together */
+};
 
 struct getrf_arg {
     struct la_head h;
     size_t k, k0, nk; /* block k, rows and columns of its diagonal block */
-    bool has_pivots, has_aux;
+    size_t nsteps;    /* of a back task: pivots of so many blocks */
+    bool has_pivots, has_aux, is_packed;
     bool
         has_halves; /* aux has the rows below the diagonal block as halves too */
 };
@@ -104,6 +110,19 @@ static void fill_aux(enum heddle_la_type t, struct la_block l, const int *ipiv,
     }
 }
 
+/* For updates on cores, of a panel from its first row on. */
+static heddle_status pack_panel(struct heddle_exec *x, struct la_block a)
+{
+    const struct getrf_arg *g = heddle_exec_arg(x);
+    const int *ipiv = g->has_pivots ? heddle_exec_ptr(x, 1) : NULL;
+
+    return heddle_packed_lu_panel(la_part(g->h.t, a, 0, 0, a.m, g->nk), ipiv,
+                                  (int)g->k0 + 1,
+                                  heddle_exec_ptr(x, g->has_pivots ? 2 : 1))
+               ? HEDDLE_OK
+               : HEDDLE_ENOMEM;
+}
+
 /* The rows below the diagonal block of the panel a, and where their halves go. */
 static struct la_block below_of(const struct getrf_arg *g, struct la_block a)
 {
@@ -127,7 +146,7 @@ static heddle_status run_panel(struct heddle_exec *x)
         return HEDDLE_OK;
     if (!g->has_pivots) {
         heddle_la_found(&g->h, nopiv_panel(t, a, g->k0), false);
-        return HEDDLE_OK;
+        return g->is_packed ? pack_panel(x, a) : HEDDLE_OK;
     }
     {
         int *ipiv = heddle_exec_ptr(x, 1);
@@ -143,21 +162,45 @@ static heddle_status run_panel(struct heddle_exec *x)
     }
     if (info > 0)
         heddle_la_found(&g->h, (int)g->k0 + info, false);
+    return g->is_packed ? pack_panel(x, a) : HEDDLE_OK;
+}
+
+/* The rows of a change places, from the task's first row on; the pivots are operands
+ * from `at` on. */
+static heddle_status swap_rows(struct heddle_exec *x, unsigned at,
+                               struct la_block a)
+{
+    const struct getrf_arg *g = heddle_exec_arg(x);
+    size_t n = 0;
+    int *local;
+
+    for (unsigned i = at; i < at + g->nsteps; i++)
+        n += heddle_exec_count(x, i);
+    local = heddle_la_work(n * sizeof(int));
+    if (local == NULL)
+        return HEDDLE_ENOMEM;
+    n = 0;
+    for (unsigned i = at; i < at + g->nsteps; i++) {
+        const int *ipiv = heddle_exec_ptr(x, i);
+
+        for (size_t k = 0; k < heddle_exec_count(x, i); k++)
+            local[n++] = ipiv[k] - (int)g->k0;
+    }
+    heddle_blas_laswp(g->h.t, a, local, n, false);
     return HEDDLE_OK;
 }
 
-/* The rows of a change places; pivots of the task's panel, from its rows on. */
-static heddle_status swap_rows(const struct getrf_arg *g, struct la_block a,
-                               const int *ipiv)
+/* Operands: what the panel has left, A_j. */
+static heddle_status update_packed(struct heddle_exec *x)
 {
-    int *local = heddle_la_work(g->nk * sizeof(int));
+    const struct getrf_arg *g = heddle_exec_arg(x);
+    const struct la_block a = la_operand(x, 1);
 
-    if (local == NULL)
-        return HEDDLE_ENOMEM;
-    for (size_t i = 0; i < g->nk; i++)
-        local[i] = ipiv[i] - (int)g->k0;
-    heddle_blas_laswp(g->h.t, a, local, g->nk, false);
-    return HEDDLE_OK;
+    return heddle_packed_lu_update(
+               heddle_exec_ptr(x, 0), g->nk,
+               la_part(g->h.t, a, g->k0, 0, a.m - g->k0, a.n))
+               ? HEDDLE_OK
+               : HEDDLE_ENOMEM;
 }
 
 static heddle_status run_update(struct heddle_exec *x)
@@ -170,9 +213,10 @@ static heddle_status run_update(struct heddle_exec *x)
 
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
+    if (g->is_packed)
+        return update_packed(x);
     if (g->has_pivots)
-        LA_TRY(swap_rows(g, la_part(t, aj, g->k0, 0, m, n),
-                         heddle_exec_ptr(x, 2)));
+        LA_TRY(swap_rows(x, 2, la_part(t, aj, g->k0, 0, m, n)));
     heddle_blas_trsm(t, 'L', 'L', 'N', 'U', heddle_la_one(t),
                      la_part(t, ak, g->k0, 0, g->nk, g->nk), u);
     heddle_blas_gemm(t, 'N', 'N', heddle_la_minus_one(t),
@@ -189,8 +233,7 @@ static heddle_status run_back(struct heddle_exec *x)
 
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
-    return swap_rows(g, la_part(g->h.t, a, g->k0, 0, a.m - g->k0, a.n),
-                     heddle_exec_ptr(x, 1));
+    return swap_rows(x, 1, la_part(g->h.t, a, g->k0, 0, a.m - g->k0, a.n));
 }
 
 /* --- the same on a GPU ---------------------------------------------------------- */
@@ -302,7 +345,8 @@ static struct heddle_cost cost_back(struct heddle_exec *x)
     const struct heddle_layout *l = heddle_exec_layout(x, 0);
 
     return (struct heddle_cost){
-        .bytes = (double)(g->nk * l->extent[1] * la_bytes(g->h.t) * 4)};
+        .bytes =
+            (double)(g->nsteps * g->nk * l->extent[1] * la_bytes(g->h.t) * 4)};
 }
 
 static const heddle_kernel kernel_panel = {
@@ -352,54 +396,103 @@ static const heddle_kernel kernel_back = {
 
 /* --- the loop ---------------------------------------------------------------------- */
 
-/* Step k: its panel, then the columns on its right, then those on its left, for
- * which nobody waits. pivots, record and aux may be NULL; no aux without the others. */
-static heddle_status submit_step(heddle_matrix *a, const struct getrf_arg *g,
-                                 heddle_handle *pivots, heddle_handle *record,
-                                 heddle_handle *aux)
+/* What the steps of a call share; each of it may be NULL. */
+struct getrf_call {
+    heddle_matrix *a;
+    struct la_pivots *pivots;
+    heddle_handle *record;
+    heddle_handle *ring[RING]; /* packed panels, used by turns */
+};
+
+/* Columns on the left, for which nobody waits: the pivots of `nsteps` steps. */
+static heddle_status submit_back(const struct getrf_call *c, struct getrf_arg g,
+                                 size_t last)
 {
-    static const enum heddle_mode panel[4] = {HEDDLE_RW, HEDDLE_W, HEDDLE_RW,
-                                              HEDDLE_W},
-                                  panel_nopiv[2] = {HEDDLE_RW, HEDDLE_RW},
-                                  update[4] = {HEDDLE_R, HEDDLE_RW, HEDDLE_R,
-                                               HEDDLE_R},
-                                  back[2] = {HEDDLE_RW, HEDDLE_R};
-    const unsigned more = pivots != NULL ? 1 : 0, last = aux != NULL ? 1 : 0;
-    heddle_handle *const diag[4] = {a->col[g->k], pivots, record, aux},
-                         *const nopiv[2] = {a->col[g->k], record};
-    heddle_la *la = g->h.la;
+    static const enum heddle_mode modes[1 + BACK] = {
+        HEDDLE_RW, HEDDLE_R, HEDDLE_R, HEDDLE_R, HEDDLE_R,
+        HEDDLE_R,  HEDDLE_R, HEDDLE_R, HEDDLE_R};
+    const size_t first = last + 1 - g.nsteps;
 
-    LA_TRY(heddle_la_submit(la, &kernel_panel, more != 0 ? diag : nopiv,
-                            more != 0 ? panel : panel_nopiv,
-                            1 + more + (record != NULL) + last, g, sizeof(*g),
-                            (int)(2 * (a->nt - g->k) + 1)));
-    for (size_t j = g->k + 1; j < a->nt; j++) {
-        heddle_handle *const op[4] = {a->col[g->k], a->col[j], pivots, aux};
-        const heddle_kernel *kernel =
-            la->has_cuda && j == g->k + 1 ? &kernel_next : &kernel_update;
+    for (size_t j = 0; j < last; j++) {
+        heddle_handle *op[1 + BACK] = {c->a->col[j]};
+        const size_t k = la_max(j + 1, first);
 
-        LA_TRY(heddle_la_submit(la, kernel, op, update, 2 + more + last, g,
-                                sizeof(*g), (int)(2 * (a->nt - j))));
-    }
-    for (size_t j = 0; j < g->k && pivots != NULL; j++) {
-        heddle_handle *const op[2] = {a->col[j], pivots};
-
-        LA_TRY(
-            heddle_la_submit(la, &kernel_back, op, back, 2, g, sizeof(*g), -1));
+        g.nsteps = last + 1 - k;
+        g.k0 = la_first(c->a, k);
+        memcpy(op + 1, c->pivots->part + k, g.nsteps * sizeof(op[0]));
+        LA_TRY(heddle_la_submit(g.h.la, &kernel_back, op, modes,
+                                1 + (unsigned)g.nsteps, &g, sizeof(g), -1));
     }
     return HEDDLE_OK;
 }
 
-/* A step with what its updates on a GPU need, where that helps. */
-static heddle_status submit_with_aux(heddle_matrix *a, struct getrf_arg *g,
-                                     heddle_handle *pivots,
-                                     heddle_handle *record)
+/* The panel of step k, then the columns on its right. aux: what updates on a GPU
+ * want, or on cores (is_packed). */
+static heddle_status submit_step(const struct getrf_call *c,
+                                 const struct getrf_arg *g, heddle_handle *aux)
 {
+    const heddle_matrix *a = c->a;
+    heddle_handle *pivots = g->has_pivots ? c->pivots->part[g->k] : NULL;
+    heddle_handle *op[4] = {a->col[g->k]};
+    enum heddle_mode modes[4] = {HEDDLE_RW};
+    unsigned n = 1;
+
+    if (pivots != NULL) {
+        modes[n] = HEDDLE_W;
+        op[n++] = pivots;
+    }
+    if (c->record != NULL) {
+        modes[n] = HEDDLE_RW;
+        op[n++] = c->record;
+    }
+    if (aux != NULL) {
+        modes[n] = HEDDLE_W;
+        op[n++] = aux;
+    }
+    LA_TRY(heddle_la_submit(g->h.la, &kernel_panel, op, modes, n, g, sizeof(*g),
+                            (int)(2 * (a->nt - g->k) + 1)));
+    n = g->is_packed ? 2 : pivots == NULL ? 2 : aux == NULL ? 3 : 4;
+    for (size_t j = g->k + 1; j < a->nt; j++) {
+        static const enum heddle_mode update[4] = {HEDDLE_R, HEDDLE_RW,
+                                                   HEDDLE_R, HEDDLE_R};
+        heddle_handle *const with[4] = {g->is_packed ? aux : a->col[g->k],
+                                        a->col[j], pivots, aux};
+
+        LA_TRY(heddle_la_submit(
+            g->h.la,
+            g->h.la->has_cuda && j == g->k + 1 ? &kernel_next : &kernel_update,
+            with, update, n, g, sizeof(*g), (int)(2 * (a->nt - j))));
+    }
+    return HEDDLE_OK;
+}
+
+/* Cores alone: the panel is packed for its updates. Memory is that of an earlier
+ * step, whose updates have ended by then. */
+static heddle_status submit_packed(struct getrf_call *c, struct getrf_arg *g,
+                                   size_t bytes)
+{
+    heddle_handle **slot = &c->ring[g->k % RING];
+
+    if (*slot == NULL)
+        LA_TRY(
+            heddle_handle_vector(g->h.la->ctx, NULL, bytes, HEDDLE_U8, slot));
+    g->is_packed = true;
+    return submit_step(c, g, *slot);
+}
+
+/* A step with what its updates need, where that helps. */
+static heddle_status submit_with_aux(struct getrf_call *c, struct getrf_arg *g)
+{
+    const heddle_matrix *a = c->a;
     const enum heddle_la_type t = g->h.t;
+    const size_t bytes = heddle_packed_lu_bytes(t, a->m - g->k0, g->nk);
     heddle_handle *aux = NULL;
     heddle_status st = HEDDLE_OK;
 
-    g->has_aux = pivots != NULL && record != NULL && !la_is_complex(t) &&
+    g->is_packed = g->has_aux = false;
+    if (!g->h.la->has_cuda && g->k + 1 < a->nt && bytes > 0)
+        return submit_packed(c, g, bytes);
+    g->has_aux = g->has_pivots && c->record != NULL && !la_is_complex(t) &&
                  la_lu_has_aux(g->nk) && g->k + 1 < a->nt &&
                  g->nk * a->nb * la_bytes(t) <= LA_GPU_SCRATCH;
     g->has_halves = g->has_aux && t == LA_S && la_half_terms(g->h.low) > 0 &&
@@ -414,9 +507,32 @@ static heddle_status submit_with_aux(heddle_matrix *a, struct getrf_arg *g,
                 4,
             HEDDLE_I32, &aux);
     if (st == HEDDLE_OK)
-        st = submit_step(a, g, pivots, record, aux);
+        st = submit_step(c, g, aux);
     heddle_handle_unref(aux);
     return st;
+}
+
+static heddle_status submit_steps(struct getrf_call *c, struct getrf_arg *g)
+{
+    const heddle_matrix *a = c->a;
+    const size_t n = la_min(a->m, a->n), nsteps = (n + a->nb - 1) / a->nb;
+    const size_t back = g->h.la->has_cuda ? 1 : BACK; /* a GPU takes one */
+    const bool at_end = heddle_la_has_back(g->h.la, a);
+
+    for (size_t k = 0; k < nsteps; k++) {
+        g->k = k;
+        g->k0 = la_first(a, k);
+        g->nk = la_min(a->nb, n - g->k0);
+        g->nsteps = 1;
+        LA_TRY(submit_with_aux(c, g));
+        if (!g->has_pivots || at_end || ((k + 1) % back != 0 && k + 1 < nsteps))
+            continue;
+        g->nsteps = k % back + 1;
+        LA_TRY(submit_back(c, *g, k));
+    }
+    return g->has_pivots && at_end
+               ? heddle_la_getrf_back(&g->h, c->a, c->pivots)
+               : HEDDLE_OK;
 }
 
 static heddle_status submit_all(heddle_la *la, heddle_matrix *a, int *ipiv)
@@ -424,26 +540,20 @@ static heddle_status submit_all(heddle_la *la, heddle_matrix *a, int *ipiv)
     const size_t n = la_min(a->m, a->n);
     struct getrf_arg g = {.h = heddle_la_begin(la, a),
                           .has_pivots = ipiv != NULL};
-    struct la_pivots *pivots = NULL;
-    heddle_handle *record = NULL;
+    struct getrf_call c = {.a = a};
     heddle_status st;
 
     if (n == 0)
         return HEDDLE_OK;
     if (ipiv != NULL)
-        LA_TRY(heddle_la_pivots(la, ipiv, n, a->nb, &pivots));
-    st = heddle_la_record(la, a->nt, &record);
-    for (size_t k = 0; k < a->nt && la_first(a, k) < n && st == HEDDLE_OK;
-         k++) {
-        g.k = k;
-        g.k0 = la_first(a, k);
-        g.nk = la_min(la_width(a, k), n - g.k0);
-        st = submit_with_aux(a, &g, pivots != NULL ? pivots->part[k] : NULL,
-                             record);
-    }
+        LA_TRY(heddle_la_pivots(la, ipiv, n, a->nb, &c.pivots));
+    LA_TRY(heddle_la_record(la, a->nt, &c.record));
+    st = submit_steps(&c, &g);
+    for (unsigned i = 0; i < RING; i++)
+        heddle_handle_unref(c.ring[i]);
     if (st == HEDDLE_OK)
-        return heddle_la_collect(&g.h, record, a->nb, false);
-    heddle_handle_unref(record);
+        return heddle_la_collect(&g.h, c.record, a->nb, false);
+    heddle_handle_unref(c.record);
     return st;
 }
 

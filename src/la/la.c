@@ -335,9 +335,11 @@ unsigned heddle_la_merge(struct heddle_exec *x, enum heddle_la_type t,
 
 /* --- scratch of a thread ----------------------------------------------------- */
 
+enum { STORES = 2 };
+
 struct store {
-    void *p;
-    size_t bytes;
+    void *p[STORES];
+    size_t bytes[STORES];
 };
 
 static struct {
@@ -350,7 +352,8 @@ static void store_free(void *arg)
 {
     struct store *s = arg;
 
-    heddle_free(&heddle_allocator_default, s->p, s->bytes);
+    for (unsigned i = 0; i < STORES; i++)
+        heddle_free(&heddle_allocator_default, s->p[i], s->bytes[i]);
     heddle_free(&heddle_allocator_default, s, sizeof(*s));
 }
 
@@ -359,7 +362,7 @@ static void store_key(void)
     stores.has_key = pthread_key_create(&stores.key, store_free) == 0;
 }
 
-void *heddle_la_work(size_t bytes)
+static struct store *store_get(void)
 {
     struct store *s;
 
@@ -367,19 +370,36 @@ void *heddle_la_work(size_t bytes)
     if (!stores.has_key)
         return NULL;
     s = pthread_getspecific(stores.key);
-    if (s == NULL) {
-        s = heddle_zalloc(&heddle_allocator_default, 1, sizeof(*s));
-        if (s == NULL)
-            return NULL;
-        if (pthread_setspecific(stores.key, s) != 0) {
-            heddle_free(&heddle_allocator_default, s, sizeof(*s));
-            return NULL;
-        }
+    if (s != NULL)
+        return s;
+    s = heddle_zalloc(&heddle_allocator_default, 1, sizeof(*s));
+    if (s != NULL && pthread_setspecific(stores.key, s) != 0) {
+        heddle_free(&heddle_allocator_default, s, sizeof(*s));
+        return NULL;
     }
-    if (s->bytes < bytes) {
-        heddle_free(&heddle_allocator_default, s->p, s->bytes);
-        s->p = heddle_alloc_aligned(&heddle_allocator_default, bytes, 4096);
-        s->bytes = s->p != NULL ? bytes : 0;
+    return s;
+}
+
+static void *store_room(unsigned i, size_t bytes)
+{
+    struct store *s = store_get();
+
+    if (s == NULL)
+        return NULL;
+    if (s->bytes[i] < bytes) {
+        heddle_free(&heddle_allocator_default, s->p[i], s->bytes[i]);
+        s->p[i] = heddle_alloc_aligned(&heddle_allocator_default, bytes, 4096);
+        s->bytes[i] = s->p[i] != NULL ? bytes : 0;
     }
-    return s->p;
+    return s->p[i];
+}
+
+void *heddle_la_work(size_t bytes)
+{
+    return store_room(0, bytes);
+}
+
+void *heddle_la_pack_work(size_t bytes)
+{
+    return store_room(1, bytes);
 }

@@ -221,6 +221,13 @@ heddle_status heddle_la_laswp_after(heddle_la *la, heddle_matrix *a,
                                     const int *ipiv, size_t k, bool is_backward,
                                     heddle_matrix *factor);
 
+/* --- getrf_back.c ------------------------------------------------------------- */
+
+/* Are the rows of L brought to their places at the end of getrf? */
+bool heddle_la_has_back(const heddle_la *la, const heddle_matrix *a);
+heddle_status heddle_la_getrf_back(const struct la_head *h, heddle_matrix *a,
+                                   const struct la_pivots *pivots);
+
 /* --- matrix.c ---------------------------------------------------------------- */
 
 /* Width of block columns that a GPU likes for a routine (NULL: any). */
@@ -268,5 +275,7 @@ static inline double la_flops(enum heddle_la_type t, size_t m, size_t n,
 /* Scratch of a task on a core: from the thread's own store, kept for the next
  * task. NULL: no memory. */
 void *heddle_la_work(size_t bytes);
+/* The same for packed.c alone, whose callers may use the one above. */
+void *heddle_la_pack_work(size_t bytes);
 
 #endif /* HEDDLE_LA_LA_H */

@@ -276,8 +276,8 @@ static heddle_status cuda_start(struct heddle_exec *x)
         double *to = la_at(LA_D, v, 0, j), *square = numbers_of(x, g, j);
         const double *const one[1] = {to};
 
-        LA_TRY(heddle_gpu_multiple(x, to, la_at(LA_D, r, 0, j), v.m,
-                                   g->rhs[j].is_done ? 1 : g->rhs[j].down));
+        LA_TRY(heddle_gpu_scale_vector(x, to, la_at(LA_D, r, 0, j), v.m,
+                                       g->rhs[j].is_done ? 1 : g->rhs[j].down));
         if (g->rhs[j].is_done)
             continue;
         LA_TRY(heddle_gpu_dots(x, one, 1, to, v.m, square));

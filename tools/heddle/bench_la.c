@@ -83,7 +83,7 @@ static double problem_bytes(const struct la_bench *b)
         if (x->rows != 0)
             sum += (double)dim(&b->p, x->rows) * (double)dim(&b->p, x->cols) *
                    (double)la_elem_bytes(b->p.t) *
-                   (x->is_out ? (b->is_resident ? 3 : 2) : 1);
+                   ((x->is_out ? 2 : 1) + (b->is_resident ? 1 : 0));
     }
     return sum;
 }
@@ -396,6 +396,8 @@ static int print_json(struct la_bench *b)
         heddle_json_key_uint(&j, "tasks", b->bound_tasks);
     json_number(&j, "residual", b->check && b->ours.info == 0, b->residual);
     heddle_json_key_double(&j, "residual_limit", b->row->limit);
+    heddle_json_key_str(&j, "residual_of",
+                        la_check_is_whole(&b->p) ? "matrix" : "vectors");
     if (b->iterations >= 0)
         json_refined(&j, b);
     heddle_json_key_int(&j, "info", b->ours.info);
@@ -441,6 +443,9 @@ static void print_text(const struct la_bench *b)
                 time_text(cell, b->t_peer.median), flops(b) / b->t_peer.median,
                 peer_text(b), b->t_ratio.median, b->t_ratio.min,
                 b->t_ratio.max);
+    if (b->peer == PEER_SELF)
+        fprintf(f, "rate      %.1f %% of that without the limit\n",
+                100 / b->t_ratio.median);
     if (b->peak > 0)
         fprintf(f, "speed     %.1f %% of gemm's %.1f GFLOP/s on the %s\n",
                 100 * flops(b) / b->t.median / b->peak, b->peak,
@@ -455,7 +460,9 @@ static void print_text(const struct la_bench *b)
     if (b->iterations >= 0)
         text_refined(b);
     if (b->check && b->ours.info == 0)
-        fprintf(f, "residual  %.3g, at most %g\n", b->residual, b->row->limit);
+        fprintf(f, "residual  %.3g, at most %g, of %s\n", b->residual,
+                b->row->limit,
+                la_check_is_whole(&b->p) ? "the whole matrix" : "four vectors");
     if (b->ours.info != 0)
         fprintf(f, "info      %d\n", b->ours.info);
 }
@@ -671,7 +678,11 @@ static int la_run(struct cli *c, int argc, char **argv)
     "  --low            of gesv_mixed and posv_mixed on a GPU: auto, single, " \
     "tf32,\n"                                                                  \
     "                   half or halves\n"                                      \
-    "  --check          compute the residual, which must be small\n"           \
+    "  --check          compute the residual, which must be small: of the "    \
+    "whole\n"                                                                  \
+    "                   matrix up to order 512, else of its product with "     \
+    "four\n"                                                                   \
+    "                   vectors\n"                                             \
     "  --workers        threads of either side (default: all cores)\n"         \
     "  --sched          scheduler, see 'heddle info' (default on cores: "      \
     "prio)\n"                                                                  \

@@ -25,7 +25,7 @@
 #include "heddle/la.h"
 
 enum la_type { LA_S, LA_D, LA_C, LA_Z };
-enum { LA_OPERANDS = 3, LA_MAX_ROUNDS = 101 };
+enum { LA_OPERANDS = 3, LA_MAX_ROUNDS = 101, LA_CHECK_WHOLE = 512 };
 
 static inline bool la_is_complex(enum la_type t)
 {
@@ -180,9 +180,12 @@ void la_side_drop(struct la_side *s);
 /* --- residuals (bench_la_check.c) -------------------------------------------- */
 
 /*
- * LAPACK's criteria in the 1 norm. Up to order 512 the whole matrix is multiplied
- * out; above, its product with a few random vectors is: this cannot be larger.
+ * LAPACK's criteria in the 1 norm. Up to order LA_CHECK_WHOLE the whole matrix is
+ * multiplied out; above, its product with a few vectors is, random ones among them:
+ * O(n^2) operations, and this cannot be larger. p->nthreads threads.
  */
+/* Is it the whole matrix that is multiplied out? */
+bool la_check_is_whole(const struct la_problem *p);
 double la_check_potrf(const struct la_problem *p);
 double la_check_getrf(const struct la_problem *p);
 double la_check_geqrf(const struct la_problem *p);
@@ -201,7 +204,8 @@ double la_check_solve_x(const struct la_problem *p);
  * column; x gets n doubles, or twice as many. */
 void la_back_solve(const struct la_array *a, double *x);
 /* HPL's |A x - b| / (eps (|A| |x| + |b|) n), infinity norms, A | b in `a`. */
-double la_check_hpl(const struct la_array *a, const double *x);
+double la_check_hpl(const struct la_array *a, const double *x,
+                    unsigned nthreads);
 
 /* --- the machine's library (bench_la_peer.c) --------------------------------- */
 

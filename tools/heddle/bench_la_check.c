@@ -5,8 +5,11 @@
  * Purpose    shares nothing with what is checked: neither the library's tasks nor
  *            the BLAS.
  * Method     a residual matrix E is multiplied by vectors X; |E| >= |E x| / |x|.
- *            Small matrices: X is the identity, and it is E's norm itself. Sums are
- *            of doubles.
+ *            Small matrices: X is the identity, and it is E's norm itself. Large
+ *            ones: a few vectors, O(n^2) operations. An error in one element of a
+ *            factor is in its product with a random vector, as large as in the
+ *            matrix. Sums are of doubles.
+ * Threads    products share the columns, reflectors the vectors.
  */
 #include <complex.h>
 #include <math.h>
@@ -16,7 +19,13 @@
 #include "base/rng.h"
 #include "bench_la.h"
 
-enum { WHOLE = 512, PROBES = 4 };
+enum {
+    WHOLE = LA_CHECK_WHOLE,
+    PROBES = 4,
+    SOLUTIONS = 8,
+    COLUMNS = 16,
+    MAX_SHARES = 64
+};
 
 /* --- loops ------------------------------------------------------------------ */
 
@@ -48,12 +57,22 @@ static struct range part_rows(const struct part *a, size_t j)
     return r;
 }
 
+/* The columns of one of some threads: every so many of them. */
+struct share {
+    unsigned index, of;
+};
+
+static bool is_mine(struct share h, size_t column)
+{
+    return column / COLUMNS % h.of == h.index;
+}
+
 struct vec_ops {
-    void (*mul)(const struct part *a, double alpha, const void *x, size_t ldx,
-                void *y, size_t ldy, size_t nv);
-    void (*reflect)(const struct part *a, const void *tau, void *x, size_t ldx,
-                    size_t nv);
-    double (*norm1)(const struct part *a);
+    /* y = y + alpha op(a) x, for nv vectors. */
+    void (*mul)(const struct part *a, struct share h, double alpha,
+                const void *x, size_t ldx, void *y, size_t ldy, size_t nv);
+    void (*reflect)(const struct part *a, const void *tau, void *x);
+    double (*norm1)(const struct part *a, struct share h);
     double (*norm_inf)(const struct part *a, double *row);
     void (*back)(const struct part *a, const void *b, void *x);
 };
@@ -103,6 +122,7 @@ struct vecs {
     double *p;
     size_t m, n;
     enum la_type t;
+    unsigned nthreads; /* that work on them */
 };
 
 static size_t vec_doubles(const struct vecs *x)
@@ -110,19 +130,21 @@ static size_t vec_doubles(const struct vecs *x)
     return x->m * (la_is_complex(x->t) ? 2 : 1);
 }
 
-static struct vecs vecs_make(enum la_type t, size_t m, size_t n)
+static struct vecs vecs_make(enum la_type t, size_t m, size_t n,
+                             unsigned nthreads)
 {
-    struct vecs x = {.m = m, .n = n, .t = t};
+    struct vecs x = {.m = m, .n = n, .t = t, .nthreads = nthreads};
 
     x.p = calloc(vec_doubles(&x) * n + 1, sizeof(double));
     return x;
 }
 
 /* The identity; or its last and middle column and random vectors. */
-static struct vecs probes(enum la_type t, size_t m, size_t whole)
+static struct vecs probes(const struct la_problem *p, size_t m, size_t whole)
 {
     const bool is_whole = m <= whole;
-    struct vecs x = vecs_make(t, m, is_whole ? m : PROBES);
+    const enum la_type t = p->t;
+    struct vecs x = vecs_make(t, m, is_whole ? m : PROBES, p->nthreads);
     const size_t len = vec_doubles(&x);
     struct heddle_rng rng;
 
@@ -156,17 +178,86 @@ static double vec_norm1(const struct vecs *x, size_t j)
     return s;
 }
 
-/* y = y + alpha A x. */
+/* Threads for a matrix: none of its own for a small one. */
+static unsigned shares(const struct part *a, unsigned nthreads)
+{
+    if (nthreads <= 1 || a->m * a->n < (size_t)1 << 20)
+        return 1;
+    return nthreads < MAX_SHARES ? nthreads : MAX_SHARES;
+}
+
+struct work {
+    const struct part *a;
+    const struct vecs *x, *y;
+    const void *tau;
+    double alpha;
+    unsigned nthreads;
+    enum la_type t;
+    double *sum[MAX_SHARES]; /* of each; the first one's is y */
+    double norm[MAX_SHARES];
+};
+
+static void mul_some(void *arg, unsigned index)
+{
+    struct work *w = arg;
+    const struct share h = {index, w->nthreads};
+
+    if (w->sum[index] != NULL)
+        ops[w->t]->mul(w->a, h, w->alpha, w->x->p, w->x->m, w->sum[index],
+                       w->y->m, w->x->n);
+}
+
+/* y = y + alpha A x; y is NaN where there is no memory. */
 static void apply(const struct part *a, double alpha, const struct vecs *x,
                   struct vecs *y)
 {
-    ops[x->t]->mul(a, alpha, x->p, x->m, y->p, y->m, x->n);
+    const size_t len = vec_doubles(y) * y->n;
+    struct work w = {.a = a, .x = x, .y = y, .alpha = alpha, .t = x->t};
+
+    w.nthreads = shares(a, x->nthreads);
+    for (unsigned i = 0; i < w.nthreads; i++) /* an adjoint's do not meet */
+        w.sum[i] =
+            i == 0 || a->is_adjoint ? y->p : calloc(len + 1, sizeof(double));
+    la_parallel(w.nthreads, mul_some, &w);
+    for (unsigned i = 1; i < w.nthreads && !a->is_adjoint; i++) {
+        for (size_t k = 0; k < len; k++)
+            y->p[k] += w.sum[i] != NULL ? w.sum[i][k] : (double)NAN;
+        free(w.sum[i]);
+    }
+}
+
+static void norm_some(void *arg, unsigned index)
+{
+    struct work *w = arg;
+
+    w->norm[index] = ops[w->t]->norm1(w->a, (struct share){index, w->nthreads});
+}
+
+static double norm1_part(const struct part *a, const struct la_problem *p)
+{
+    struct work w = {.a = a, .t = p->t, .nthreads = shares(a, p->nthreads)};
+    double most = 0;
+
+    la_parallel(w.nthreads, norm_some, &w);
+    for (unsigned i = 0; i < w.nthreads && !isnan(most); i++)
+        if (!(w.norm[i] <= most)) /* NaN stays */
+            most = w.norm[i];
+    return most;
+}
+
+static void reflect_some(void *arg, unsigned index)
+{
+    struct work *w = arg;
+
+    for (size_t v = index; v < w->x->n; v += w->nthreads)
+        ops[w->t]->reflect(w->a, w->tau, w->x->p + v * vec_doubles(w->x));
 }
 
 /* A x as new vectors. */
 static struct vecs product(const struct part *a, const struct vecs *x)
 {
-    struct vecs y = vecs_make(x->t, a->is_adjoint ? a->n : a->m, x->n);
+    struct vecs y =
+        vecs_make(x->t, a->is_adjoint ? a->n : a->m, x->n, x->nthreads);
 
     if (y.p != NULL && x->p != NULL)
         apply(a, 1, x, &y);
@@ -211,11 +302,11 @@ static struct part part_of(const struct la_array *a, enum shape shape)
                          .shape = shape};
 }
 
-static double norm1(const struct la_array *a)
+static double norm1(const struct la_problem *p, const struct la_array *a)
 {
     const struct part x = part_of(a, FULL);
 
-    return ops[a->t]->norm1(&x);
+    return norm1_part(&x, p);
 }
 
 /* residual / (norm n eps), where nothing is 0 / 0. */
@@ -236,13 +327,20 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+bool la_check_is_whole(const struct la_problem *p)
+{
+    if (p->row->nrhs != 0) /* all columns of the solution are in it */
+        return p->nrhs <= SOLUTIONS;
+    return larger(p->n, p->row->has_tau ? p->m : 0) <= WHOLE;
+}
+
 /* --- factorisations ----------------------------------------------------------- */
 
 double la_check_potrf(const struct la_problem *p)
 {
     const struct part a = part_of(&p->in[0], FULL);
     struct part l = part_of(&p->out[0], LOWER), lh = l;
-    struct vecs x = probes(p->t, p->n, WHOLE), e = product(&a, &x), y, z;
+    struct vecs x = probes(p, p->n, WHOLE), e = product(&a, &x), y, z;
     double r;
 
     lh.is_adjoint = true;
@@ -254,7 +352,7 @@ double la_check_potrf(const struct la_problem *p)
     free(y.p);
     free(z.p);
     free(e.p);
-    return scaled(r, norm1(&p->in[0]), p->n, p->t);
+    return scaled(r, norm1(p, &p->in[0]), p->n, p->t);
 }
 
 /* Rows change places as LAPACK's ipiv says, from the last one back. */
@@ -284,7 +382,7 @@ double la_check_getrf(const struct la_problem *p)
     const struct part a = part_of(&p->in[0], FULL);
     struct part l = part_of(&p->out[0], UNIT_LOWER);
     struct part u = part_of(&p->out[0], UPPER);
-    struct vecs x = probes(p->t, p->n, WHOLE), e = product(&a, &x), y, z;
+    struct vecs x = probes(p, p->n, WHOLE), e = product(&a, &x), y, z;
     double r;
 
     l.n = k;
@@ -299,22 +397,25 @@ double la_check_getrf(const struct la_problem *p)
     free(y.p);
     free(z.p);
     free(e.p);
-    return scaled(r, norm1(&p->in[0]), larger(p->m, p->n), p->t);
+    return scaled(r, norm1(p, &p->in[0]), larger(p->m, p->n), p->t);
 }
 
 static void reflect(const struct la_problem *p, struct vecs *x, bool is_adjoint)
 {
     struct part q = part_of(&p->out[0], FULL);
 
+    struct work w = {.a = &q, .x = x, .tau = p->tau.p, .t = p->t};
+
     q.is_adjoint = is_adjoint;
+    w.nthreads = shares(&q, p->nthreads);
     if (x->p != NULL)
-        ops[p->t]->reflect(&q, p->tau.p, x->p, x->m, x->n);
+        la_parallel(w.nthreads, reflect_some, &w);
 }
 
 /* |Q^H Q x - x| */
 static double orthogonality(const struct la_problem *p)
 {
-    struct vecs x = probes(p->t, p->m, WHOLE), y = probes(p->t, p->m, WHOLE);
+    struct vecs x = probes(p, p->m, WHOLE), y = probes(p, p->m, WHOLE);
     double r;
 
     reflect(p, &y, false);
@@ -330,13 +431,14 @@ double la_check_geqrf(const struct la_problem *p)
 {
     const struct part a = part_of(&p->in[0], FULL);
     struct part r = part_of(&p->out[0], UPPER);
-    struct vecs x = probes(p->t, p->n, WHOLE), e = product(&a, &x);
+    struct vecs x = probes(p, p->n, WHOLE), e = product(&a, &x);
     struct vecs y = product(&r, &x); /* rows below R are 0 */
     double of_a, of_q;
 
     reflect(p, &y, false);
     subtract(&e, &y);
-    of_a = scaled(ratio_of(&e, &x), norm1(&p->in[0]), larger(p->m, p->n), p->t);
+    of_a =
+        scaled(ratio_of(&e, &x), norm1(p, &p->in[0]), larger(p->m, p->n), p->t);
     of_q = scaled(orthogonality(p), 1, smaller(p->m, p->n), p->t);
     free(x.p);
     free(y.p);
@@ -351,14 +453,14 @@ double la_check_tsqr(const struct la_problem *p)
     const struct part q = part_of(&p->out[0], FULL);
     const struct part r = part_of(&p->out[1], UPPER);
     struct part qh = q;
-    struct vecs x = probes(p->t, p->n, WHOLE), e = product(&a, &x), y, z, o;
+    struct vecs x = probes(p, p->n, WHOLE), e = product(&a, &x), y, z, o;
     double of_a, of_q;
 
     qh.is_adjoint = true;
     y = product(&r, &x);
     z = product(&q, &y);
     subtract(&e, &z);
-    of_a = scaled(ratio_of(&e, &x), norm1(&p->in[0]), p->m, p->t);
+    of_a = scaled(ratio_of(&e, &x), norm1(p, &p->in[0]), p->m, p->t);
     free(y.p);
     y = product(&q, &x);
     o = product(&qh, &y);
@@ -380,7 +482,7 @@ double la_check_gemm(const struct la_problem *p)
     const struct part b = part_of(&p->in[1], FULL);
     const struct part c0 = part_of(&p->in[2], FULL);
     const struct part c = part_of(&p->out[2], FULL);
-    struct vecs x = probes(p->t, p->n, WHOLE), e = product(&c, &x);
+    struct vecs x = probes(p, p->n, WHOLE), e = product(&c, &x);
     struct vecs y = product(&b, &x);
     double r = NAN, norm;
 
@@ -389,7 +491,8 @@ double la_check_gemm(const struct la_problem *p)
         apply(&c0, -1, &x, &e);
         r = ratio_of(&e, &x);
     }
-    norm = fmax(norm1(&p->in[0]), norm1(&p->in[1])) + norm1(&p->out[2]);
+    norm =
+        fmax(norm1(p, &p->in[0]), norm1(p, &p->in[1])) + norm1(p, &p->out[2]);
     free(x.p);
     free(y.p);
     free(e.p);
@@ -414,8 +517,8 @@ double la_check_syrk(const struct la_problem *p)
 {
     const struct part a = part_of(&p->in[0], FULL);
     struct part at = a;
-    struct vecs x = probes(p->t, p->n, WHOLE), y;
-    struct vecs e = vecs_make(p->t, p->n, x.n);
+    struct vecs x = probes(p, p->n, WHOLE), y;
+    struct vecs e = vecs_make(p->t, p->n, x.n, p->nthreads);
     double r = NAN, norm;
 
     at.is_adjoint = at.is_plain = true;
@@ -426,7 +529,7 @@ double la_check_syrk(const struct la_problem *p)
         apply(&a, -1, &y, &e);
         r = ratio_of(&e, &x);
     }
-    norm = norm1(&p->in[0]) + norm1(&p->out[1]);
+    norm = norm1(p, &p->in[0]) + norm1(p, &p->out[1]);
     free(x.p);
     free(y.p);
     free(e.p);
@@ -437,7 +540,7 @@ double la_check_trtri(const struct la_problem *p)
 {
     const struct part a = part_of(&p->in[0], LOWER);
     const struct part inverse = part_of(&p->out[0], LOWER);
-    struct vecs x = probes(p->t, p->n, WHOLE), y = product(&inverse, &x);
+    struct vecs x = probes(p, p->n, WHOLE), y = product(&inverse, &x);
     struct vecs e = product(&a, &y);
     double r;
 
@@ -446,8 +549,7 @@ double la_check_trtri(const struct la_problem *p)
     free(x.p);
     free(y.p);
     free(e.p);
-    return scaled(r, ops[p->t]->norm1(&a) * ops[p->t]->norm1(&inverse), p->n,
-                  p->t);
+    return scaled(r, norm1_part(&a, p) * norm1_part(&inverse, p), p->n, p->t);
 }
 
 /* The inverse of L L^H: |L L^H Y x - x|. */
@@ -455,9 +557,9 @@ double la_check_potri(const struct la_problem *p)
 {
     const struct part l = part_of(&p->in[0], LOWER);
     struct part lh = l;
-    struct vecs x = probes(p->t, p->n, WHOLE), z, e;
-    struct vecs y = vecs_make(p->t, p->n, x.n);
-    const double norm_l = norm1(&p->in[0]);
+    struct vecs x = probes(p, p->n, WHOLE), z, e;
+    struct vecs y = vecs_make(p->t, p->n, x.n, p->nthreads);
+    const double norm_l = norm1(p, &p->in[0]);
     double r;
 
     lh.is_adjoint = true;
@@ -471,7 +573,7 @@ double la_check_potri(const struct la_problem *p)
     free(y.p);
     free(z.p);
     free(e.p);
-    return scaled(r, norm_l * norm_l * norm1(&p->out[0]), p->n, p->t);
+    return scaled(r, norm_l * norm_l * norm1(p, &p->out[0]), p->n, p->t);
 }
 
 /* |B Y - A (X Y)| / (|A| |X| |Y|) for some vectors Y. */
@@ -481,7 +583,7 @@ static double solve(const struct la_problem *p, const struct la_array *x_array,
     const struct part a = part_of(&p->in[0], shape);
     const struct part b = part_of(&p->in[1], FULL);
     const struct part x = part_of(x_array, FULL);
-    struct vecs y = probes(p->t, p->nrhs, 2 * PROBES), e = product(&b, &y);
+    struct vecs y = probes(p, p->nrhs, SOLUTIONS), e = product(&b, &y);
     struct vecs xy = product(&x, &y);
     double r = NAN;
 
@@ -492,7 +594,7 @@ static double solve(const struct la_problem *p, const struct la_array *x_array,
     free(y.p);
     free(xy.p);
     free(e.p);
-    return scaled(r, ops[p->t]->norm1(&a) * norm1(x_array), p->n, p->t);
+    return scaled(r, norm1_part(&a, p) * norm1(p, x_array), p->n, p->t);
 }
 
 /* |A^H (B - A X) y| / (|A| |B| |y|); X is in the first rows. */
@@ -501,7 +603,7 @@ double la_check_gels(const struct la_problem *p)
     const struct part a = part_of(&p->in[0], FULL);
     const struct part b = part_of(&p->in[1], FULL);
     struct part x = part_of(&p->out[1], FULL), ah = a;
-    struct vecs y = probes(p->t, p->nrhs, 2 * PROBES), e = product(&b, &y), n;
+    struct vecs y = probes(p, p->nrhs, SOLUTIONS), e = product(&b, &y), n;
     struct vecs xy;
     double r = NAN;
 
@@ -516,7 +618,7 @@ double la_check_gels(const struct la_problem *p)
     free(xy.p);
     free(e.p);
     free(n.p);
-    return scaled(r, norm1(&p->in[0]) * norm1(&p->in[1]), p->m, p->t);
+    return scaled(r, norm1(p, &p->in[0]) * norm1(p, &p->in[1]), p->m, p->t);
 }
 
 double la_check_trsm(const struct la_problem *p)
@@ -565,11 +667,12 @@ static double largest(const struct vecs *x)
     return most;
 }
 
-double la_check_hpl(const struct la_array *ab, const double *solution)
+double la_check_hpl(const struct la_array *ab, const double *solution,
+                    unsigned nthreads)
 {
     struct part a = part_of(ab, FULL), b = a;
-    struct vecs x = vecs_make(ab->t, ab->n - 1, 1);
-    struct vecs one = vecs_make(ab->t, 1, 1), r, rhs;
+    struct vecs x = vecs_make(ab->t, ab->n - 1, 1, nthreads);
+    struct vecs one = vecs_make(ab->t, 1, 1, 1), r, rhs;
     double *row = calloc(ab->m + 1, sizeof(*row));
     double of_a = NAN, of_b = NAN, of_r = NAN, of_x = NAN;
 

@@ -5,70 +5,78 @@
  * NAME(x), T, V, CONJ(x) and ABS(x).
  */
 
-/* y = y + alpha op(a) x, for nv vectors. */
-static void NAME(mul)(const struct part *a, double alpha, const void *x_ptr,
-                      size_t ldx, void *y_ptr, size_t ldy, size_t nv)
+/* The sum of col[i] x[i], or of its conjugate times x[i], as four sums: each
+ * addition waits for the one before. */
+static V NAME(dot)(const T *col, const V *x, struct range r, bool is_plain)
 {
-    const V *x = x_ptr;
-    V *y = y_ptr;
+    V s[4] = {0, 0, 0, 0};
+    size_t i = r.from;
 
-    for (size_t j = 0; j < a->n; j++) {
-        const T *col = (const T *)a->p + j * a->ld;
-        const struct range r = part_rows(a, j);
+    for (; i + 4 <= r.to; i += 4)
+        for (size_t k = 0; k < 4; k++)
+            s[k] += (is_plain ? (V)col[i + k] : CONJ((V)col[i + k])) * x[i + k];
+    for (; i < r.to; i++)
+        s[0] += (is_plain ? (V)col[i] : CONJ((V)col[i])) * x[i];
+    return (s[0] + s[1]) + (s[2] + s[3]);
+}
 
-        for (size_t v = 0; v < nv; v++) {
-            const V *xv = x + v * ldx;
-            V *yv = y + v * ldy;
-            V s = 0;
+/* y = y + alpha op(a) x with column j of a, for nv vectors. */
+static void NAME(mul_column)(const struct part *a, size_t j, double alpha,
+                             const V *x, size_t ldx, V *y, size_t ldy,
+                             size_t nv)
+{
+    const T *col = (const T *)a->p + j * a->ld;
+    const struct range r = part_rows(a, j);
+    const bool has_one = a->shape == UNIT_LOWER && j < a->m;
 
-            if (!a->is_adjoint) {
-                s = alpha * xv[j];
-                for (size_t i = r.from; i < r.to; i++)
-                    yv[i] += s * (V)col[i];
-                if (a->shape == UNIT_LOWER && j < a->m)
-                    yv[j] += s;
-            } else {
-                for (size_t i = r.from; i < r.to && !a->is_plain; i++)
-                    s += CONJ((V)col[i]) * xv[i];
-                for (size_t i = r.from; i < r.to && a->is_plain; i++)
-                    s += (V)col[i] * xv[i];
-                if (a->shape == UNIT_LOWER && j < a->m)
-                    s += xv[j];
-                yv[j] += alpha * s;
-            }
+    for (size_t v = 0; v < nv; v++) {
+        const V *xv = x + v * ldx;
+        V *yv = y + v * ldy;
+        V s;
+
+        if (!a->is_adjoint) {
+            s = alpha * xv[j];
+            for (size_t i = r.from; i < r.to; i++)
+                yv[i] += s * (V)col[i];
+            if (has_one)
+                yv[j] += s;
+        } else {
+            s = NAME(dot)(col, xv, r, a->is_plain);
+            yv[j] += alpha * (has_one ? s + xv[j] : s);
         }
     }
 }
 
+static void NAME(mul)(const struct part *a, struct share h, double alpha,
+                      const void *x, size_t ldx, void *y, size_t ldy, size_t nv)
+{
+    for (size_t j = 0; j < a->n; j++)
+        if (is_mine(h, j))
+            NAME(mul_column)(a, j, alpha, x, ldx, y, ldy, nv);
+}
+
 /* x = Q x or Q^H x, with the reflectors below the diagonal of a. */
-static void NAME(reflect)(const struct part *a, const void *tau_ptr,
-                          void *x_ptr, size_t ldx, size_t nv)
+static void NAME(reflect)(const struct part *a, const void *tau_ptr, void *x)
 {
     const T *tau = tau_ptr;
     const size_t k = a->m < a->n ? a->m : a->n;
-    V *x = x_ptr;
+    V *xv = x;
 
     for (size_t at = 0; at < k; at++) {
         const size_t j = a->is_adjoint ? at : k - 1 - at;
         const T *col = (const T *)a->p + j * a->ld;
         const V f = a->is_adjoint ? CONJ((V)tau[j]) : (V)tau[j];
+        const struct range r = {j + 1, a->m};
+        const V s = f * (xv[j] + NAME(dot)(col, xv, r, false));
 
-        for (size_t v = 0; v < nv; v++) {
-            V *xv = x + v * ldx;
-            V s = xv[j];
-
-            for (size_t i = j + 1; i < a->m; i++)
-                s += CONJ((V)col[i]) * xv[i];
-            s *= f;
-            xv[j] -= s;
-            for (size_t i = j + 1; i < a->m; i++)
-                xv[i] -= s * (V)col[i];
-        }
+        xv[j] -= s;
+        for (size_t i = r.from; i < r.to; i++)
+            xv[i] -= s * (V)col[i];
     }
 }
 
 /* The largest sum of a column, and of a row. */
-static double NAME(norm1)(const struct part *a)
+static double NAME(norm1)(const struct part *a, struct share h)
 {
     double most = 0;
 
@@ -77,6 +85,8 @@ static double NAME(norm1)(const struct part *a)
         const struct range r = part_rows(a, j);
         double s = a->shape == UNIT_LOWER ? 1 : 0;
 
+        if (!is_mine(h, j))
+            continue;
         for (size_t i = r.from; i < r.to; i++)
             s += ABS(col[i]);
         if (!(s <= most)) /* NaN stays */

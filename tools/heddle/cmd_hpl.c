@@ -204,7 +204,7 @@ static int hpl_steps(struct hpl *h)
     h->residual = NAN;
     if (h->info == 0) {
         la_array_fill(&h->a, LA_RANDOM, SEED, h->nthreads);
-        h->residual = la_check_hpl(&h->a, h->x);
+        h->residual = la_check_hpl(&h->a, h->x, h->nthreads);
     }
     if (h->c->json)
         rc = hpl_json(h);

@@ -69,6 +69,11 @@ for b in potrf gemm; do
         --resident --workers 2 --no-bound
     holds "$right"
 done
+for b in posv posv_mixed gesv gesv_mixed; do
+    json 1 bench $b --n 130 --nb 32 --rounds 2 --check --devices cuda \
+        --resident --peer none --workers 2 --no-bound
+    holds "$right"
+done
 if [ -z "$library" ]; then
     json 1 hpl --n 150 --nb 32 --devices cuda
     holds "r[0]['passed']"

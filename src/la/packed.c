@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * packed: products whose operands are packed first, once for many.
+ *
+ * Caches     a right panel (k x cols) stays in the first one, while a block of left
+ *            panels comes from the second one again and again. What is packed is
+ *            read in order, so it may come from memory.
+ * LU         a panel leaves its triangle and what is below it, as left operands, and
+ *            where rows go. An update gathers the rows that come to its top right into
+ *            a right operand, solves there, writes them back, and multiplies.
+ */
+#include "la/packed.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "la/la.h"
+
+enum {
+    BLOCK = 10,    /* left panels of a block */
+    DEPTH = 320,   /* of a product that packs by itself: k at once */
+    WIDTH = 2048,  /* columns at once */
+    LU_LEAST = 32, /* columns of a panel of LU, and at most: */
+    LU_MOST = 512,
+    LEAST_ROWS = 96, /* of products that are worth packing */
+    LEAST_COLS = 48,
+    LEAST_DEPTH = 48,
+    TILE = 256 /* elements of the largest rows x cols */
+};
+
+static size_t round_up(size_t n, size_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
+static double *at(struct la_block a, size_t i, size_t j)
+{
+    return (double *)a.a + i + j * a.ld;
+}
+
+/* --- packing ---------------------------------------------------------------------- */
+
+/* Rows i .. of op(A), k columns from p on, times alpha: one left panel. */
+static void pack_left_panel(const struct la_packed *f, char trans, double alpha,
+                            struct la_block a, size_t i, size_t m, size_t p,
+                            size_t k, double *to)
+{
+    const size_t n = la_min(f->rows, m - i);
+
+    if (n < f->rows)
+        memset(to, 0, f->rows * k * sizeof(*to));
+    if (trans == 'N')
+        for (size_t q = 0; q < k; q++, to += f->rows) {
+            const double *from = at(a, i, p + q);
+
+            for (size_t r = 0; r < n; r++)
+                to[r] = alpha * from[r];
+        }
+    else
+        for (size_t r = 0; r < n; r++) {
+            const double *from = at(a, p, i + r);
+
+            for (size_t q = 0; q < k; q++)
+                to[q * f->rows + r] = alpha * from[q];
+        }
+}
+
+/* Rows i .. i + m - 1 of op(A). */
+static void pack_left(const struct la_packed *f, char trans, double alpha,
+                      struct la_block a, size_t i, size_t m, size_t p, size_t k,
+                      double *to)
+{
+    for (size_t r = 0; r < m; r += f->rows)
+        pack_left_panel(f, trans, alpha, a, i + r, i + m, p, k, to + r * k);
+}
+
+/* Columns j .. j + n - 1 of op(B), k rows from p on. */
+static void pack_right(const struct la_packed *f, char trans, struct la_block b,
+                       size_t p, size_t k, size_t j, size_t n, double *to)
+{
+    for (size_t c = 0; c < n; c += f->cols, to += f->cols * k) {
+        const size_t w = la_min(f->cols, n - c);
+
+        if (w < f->cols)
+            memset(to, 0, f->cols * k * sizeof(*to));
+        if (trans == 'N')
+            for (size_t q = 0; q < k; q++)
+                for (size_t i = 0; i < w; i++)
+                    to[q * f->cols + i] = *at(b, p + q, j + c + i);
+        else
+            for (size_t q = 0; q < k; q++)
+                memcpy(to + q * f->cols, at(b, j + c, p + q), w * sizeof(*to));
+    }
+}
+
+/* --- products ----------------------------------------------------------------------- */
+
+/* A part of C at its border: all of it beside, then what there is. */
+static void multiply_part(const struct la_packed *f, size_t k, const double *a,
+                          const double *b, double beta, struct la_block c)
+{
+    const double none = 0;
+    double tile[TILE];
+
+    f->multiply(k, a, b, &none, tile, f->rows);
+    for (size_t j = 0; j < c.n; j++)
+        for (size_t i = 0; i < c.m; i++) {
+            const double v = tile[i + j * f->rows];
+
+            *at(c, i, j) = beta == 0 ? v : fma(beta, *at(c, i, j), v);
+        }
+}
+
+/* C = A B + beta C of packed operands. */
+static void multiply(const struct la_packed *f, size_t k, const double *left,
+                     const double *right, double beta, struct la_block c)
+{
+    for (size_t i0 = 0; i0 < c.m; i0 += BLOCK * f->rows) {
+        const size_t end = la_min(c.m, i0 + BLOCK * f->rows);
+
+        for (size_t j = 0; j < c.n; j += f->cols)
+            for (size_t i = i0; i < end; i += f->rows) {
+                const double *a = left + i * k, *b = right + j * k;
+
+                if (i + f->rows <= end && j + f->cols <= c.n)
+                    f->multiply(k, a, b, &beta, at(c, i, j), c.ld);
+                else
+                    multiply_part(f, k, a, b, beta,
+                                  la_part(LA_D, c, i, j,
+                                          la_min(f->rows, end - i),
+                                          la_min(f->cols, c.n - j)));
+            }
+    }
+}
+
+bool heddle_packed_takes(enum heddle_la_type t, size_t m, size_t n, size_t k)
+{
+    return t == LA_D && m >= LEAST_ROWS && n >= LEAST_COLS &&
+           k >= LEAST_DEPTH && heddle_packed() != NULL;
+}
+
+bool heddle_packed_gemm(char ta, char tb, double alpha, struct la_block a,
+                        struct la_block b, double beta, struct la_block c)
+{
+    const struct la_packed *f = heddle_packed();
+    const size_t depth = ta == 'N' ? a.n : a.m, width = la_min(c.n, WIDTH),
+                 rows = BLOCK * f->rows;
+    const size_t parts = (depth + DEPTH - 1) / DEPTH;
+    const size_t most = (depth + parts - 1) / parts;
+    double *left = heddle_la_pack_work((rows + round_up(width, f->cols)) *
+                                       most * sizeof(double));
+    double *right = left + rows * most;
+
+    if (left == NULL)
+        return false;
+    for (size_t j = 0; j < c.n; j += width) {
+        const size_t n = la_min(width, c.n - j);
+
+        for (size_t p = 0; p < depth; p += most) {
+            const size_t k = la_min(most, depth - p);
+
+            pack_right(f, tb, b, p, k, j, n, right);
+            for (size_t i = 0; i < c.m; i += rows) {
+                const size_t m = la_min(rows, c.m - i);
+
+                pack_left(f, ta, alpha, a, i, m, p, k, left);
+                multiply(f, k, left, right, p == 0 ? beta : 1,
+                         la_part(LA_D, c, i, j, m, n));
+            }
+        }
+    }
+    return true;
+}
+
+/* --- LU ----------------------------------------------------------------------------- */
+
+/*
+ * What a panel leaves: the triangle and the rest as left operands, then numbers of rows
+ * from the first on: source[i] comes to row i of the top, and nmoves rows below get
+ * one of the top each, from[i] to to[i].
+ */
+struct lu_panel {
+    const double *triangle, *below;
+    const int *source, *nmoves, *from, *to;
+};
+
+static struct lu_panel lu_panel(const struct la_packed *f, const void *p,
+                                size_t m, size_t n)
+{
+    struct lu_panel l = {.triangle = p};
+
+    l.below = l.triangle + round_up(n, f->rows) * n;
+    l.source = (const int *)(l.below + round_up(m - n, f->rows) * n);
+    l.from = l.source + n;
+    l.to = l.from + n;
+    l.nmoves = l.to + n;
+    return l;
+}
+
+size_t heddle_packed_lu_bytes(enum heddle_la_type t, size_t m, size_t n)
+{
+    const struct la_packed *f = t == LA_D ? heddle_packed() : NULL;
+
+    if (f == NULL || n < LU_LEAST || n > LU_MOST || m < n)
+        return 0;
+    return (round_up(n, f->rows) + round_up(m - n, f->rows)) * n *
+               sizeof(double) +
+           (3 * n + 1) * sizeof(int);
+}
+
+/* Where rows go: a row below the top that moved has one of the top now. */
+static bool fill_moves(size_t m, size_t n, const int *ipiv, int first,
+                       const struct lu_panel *l)
+{
+    int *row = heddle_la_pack_work(m * sizeof(int)), count = 0;
+    int *source = (int *)(uintptr_t)l->source, *from = source + n,
+        *to = from + n;
+
+    if (row == NULL)
+        return false;
+    for (size_t i = 0; i < m; i++)
+        row[i] = (int)i;
+    for (size_t i = 0; i < n && ipiv != NULL; i++) {
+        const int p = ipiv[i] - first, r = row[p];
+
+        row[p] = row[i];
+        row[i] = r;
+    }
+    memcpy(source, row, n * sizeof(int));
+    for (size_t i = 0; i < n && ipiv != NULL; i++) {
+        const int p = ipiv[i] - first;
+
+        if (p < (int)n || row[p] == p)
+            continue;
+        from[count] = row[p];
+        to[count++] = p;
+        row[p] = p; /* once */
+    }
+    to[n] = count;
+    return true;
+}
+
+bool heddle_packed_lu_panel(struct la_block l, const int *ipiv, int first,
+                            void *to)
+{
+    const struct la_packed *f = heddle_packed();
+    const struct lu_panel p = lu_panel(f, to, l.m, l.n);
+
+    if (!fill_moves(l.m, l.n, ipiv, first, &p))
+        return false;
+    pack_left(f, 'N', 1, l, 0, l.n, 0, l.n, to);
+    pack_left(f, 'N', -1, l, l.n, l.m - l.n, 0, l.n,
+              (double *)to + (p.below - p.triangle));
+    return true;
+}
+
+/* w columns of c at j: rows change places, those of the top go to a right panel. */
+static void gather(const struct la_packed *f, const struct lu_panel *l,
+                   size_t n, struct la_block c, size_t j, size_t w, double *to)
+{
+    if (w < f->cols)
+        memset(to, 0, n * f->cols * sizeof(*to));
+    for (size_t i = 0; i < w; i++) {
+        double *col = at(c, 0, j + i);
+        const double *next = j + i + 1 < c.n ? col + c.ld : col;
+
+        for (size_t q = 0; q < n; q++) {
+            __builtin_prefetch(next + l->source[q], 1);
+            to[q * f->cols + i] = col[l->source[q]];
+        }
+        for (int q = 0; q < *l->nmoves; q++)
+            col[l->to[q]] = col[l->from[q]];
+    }
+}
+
+bool heddle_packed_lu_update(const void *panel, size_t n, struct la_block c)
+{
+    const struct la_packed *f = heddle_packed();
+    const struct lu_panel l = lu_panel(f, panel, c.m, n);
+    double *right =
+        heddle_la_pack_work(round_up(c.n, f->cols) * n * sizeof(double));
+
+    if (right == NULL)
+        return false;
+    for (size_t j = 0; j < c.n; j += f->cols) {
+        const size_t w = la_min(f->cols, c.n - j);
+        double *b = right + j * n;
+
+        gather(f, &l, n, c, j, w, b);
+        for (size_t i = 0; i < n; i += f->rows)
+            f->solve(i, la_min(f->rows, n - i), l.triangle + i * n, b);
+        for (size_t i = 0; i < w; i++)
+            for (size_t q = 0; q < n; q++)
+                *at(c, q, j + i) = b[q * f->cols + i];
+    }
+    multiply(f, n, l.below, right, 1, la_part(LA_D, c, n, 0, c.m - n, c.n));
+    return true;
+}

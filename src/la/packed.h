@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef HEDDLE_LA_PACKED_H
+#define HEDDLE_LA_PACKED_H
+
+/*
+ * Contract of products of packed operands on cores, for doubles.
+ *
+ * A product runs at full speed when its operands lie in the order in which they are
+ * used. A BLAS brings them into that order in each call; here the left operand can
+ * be packed once and used by many tasks, on any core.
+ *
+ * Left     m x k: panels of `rows` rows, each of them column after column; the last
+ *          one is filled with zeros
+ * Right    k x n: panels of `cols` columns, each of them row after row; the last one
+ *          is filled with zeros
+ * Numbers  an element of a product is summed over k in order, with one rounding per
+ *          term, then added to C: it does not depend on its position, nor on which
+ *          part of C a call computes, nor on who packed.
+ * Threads  any; no function has state.
+ */
+#include "la/blas.h"
+
+/* What a kind of processor has for it. Panels are aligned to 64 bytes. */
+struct la_packed {
+    size_t rows, cols;
+    /* C = A B + beta C, all of it; C is not read when beta is 0. */
+    void (*multiply)(size_t k, const double *a, const double *b,
+                     const double *beta, double *c, size_t ld);
+    /* Rows k .. k + n - 1 of a solve with a unit lower triangle, n <= rows; those
+     * above are solved. l is their panel of the triangle, b a right panel. */
+    void (*solve)(size_t k, size_t n, const double *l, double *b);
+};
+
+/* NULL: this processor has nothing better than its BLAS. */
+const struct la_packed *heddle_packed(void);
+
+/* Is heddle_packed_gemm() there, and worth it? */
+bool heddle_packed_takes(enum heddle_la_type t, size_t m, size_t n, size_t k);
+/* C = alpha op(A) op(B) + beta C, packed on the way. False: no memory, and C is as it
+ * was. */
+bool heddle_packed_gemm(char ta, char tb, double alpha, struct la_block a,
+                        struct la_block b, double beta, struct la_block c);
+
+/* --- LU -------------------------------------------------------------------------- */
+
+/* Bytes that a panel of LU leaves for its updates: m rows, n columns. 0: nothing,
+ * updates call the BLAS. */
+size_t heddle_packed_lu_bytes(enum heddle_la_type t, size_t m, size_t n);
+/* The factorised panel, from its first row on. Its pivots are rows of a matrix in
+ * which that row has the number `first`; NULL: none. False: no memory. */
+bool heddle_packed_lu_panel(struct la_block l, const int *ipiv, int first,
+                            void *to);
+/* What the panel of n columns means for the columns c on its right, from its first
+ * row on: rows change places, a solve, a product. False: no memory, c as it was. */
+bool heddle_packed_lu_update(const void *panel, size_t n, struct la_block c);
+
+#endif /* HEDDLE_LA_PACKED_H */
