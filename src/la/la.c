@@ -90,7 +90,7 @@ heddle_status heddle_la_create(heddle_ctx *ctx,
     la->ctx = ctx;
     if (opts != NULL)
         la->opts = *opts;
-    la->device_nb = heddle_la_device_nb(la->opts.routine);
+    la->device_wide = heddle_la_device_wide(la->opts.routine);
     la->opts.routine = NULL; /* it was lent */
     atomic_init(&la->found, none);
     atomic_init(&la->broken, none);

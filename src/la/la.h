@@ -52,7 +52,7 @@ struct heddle_la {
     struct heddle_la_opts opts;
     unsigned ncores;
     bool has_cuda;
-    size_t device_nb;      /* columns of a block where there is a device */
+    size_t device_wide;    /* as heddle_la_device_wide() says */
     uint64_t device_bytes; /* the least room on a device */
     heddle_event *looked;  /* a device may have broken the sequence: later tasks
                               wait until that is known. NULL: nothing to know */
@@ -230,8 +230,8 @@ heddle_status heddle_la_getrf_back(const struct la_head *h, heddle_matrix *a,
 
 /* --- matrix.c ---------------------------------------------------------------- */
 
-/* Width of block columns that a GPU likes for a routine (NULL: any). */
-size_t heddle_la_device_nb(const char *routine);
+/* The order from which on a GPU likes wide block columns for a routine (NULL: any). */
+size_t heddle_la_device_wide(const char *routine);
 
 /* m x n in memory of the runtime, with block columns of width nb. */
 heddle_status heddle_la_temporary(heddle_la *la, enum heddle_dtype dtype,

@@ -12,11 +12,22 @@
  * first operands have a layout of their own. */
 enum { LIST_DEVICE = 6 };
 
-size_t heddle_la_device_nb(const char *routine)
+/* As measured on an H200: a factorisation waits for its panels, which are the longer
+ * the wider they are, until its products take longer still; a product has none. */
+static const struct {
+    const char *routine;
+    size_t
+        wide; /* order from which on block columns have 1024 columns, not 512 */
+} device_widths[] = {{"gemm", 0},           {"potrf", 12288}, {"posv", 12288},
+                     {"posv_mixed", 12288}, {"getrf", 24576}, {"gesv", 24576}};
+
+size_t heddle_la_device_wide(const char *routine)
 {
-    /* As measured on an H200: a factorisation waits for its panels, which are the
-     * longer the wider they are; a product has none. */
-    return routine != NULL && strcmp(routine, "gemm") == 0 ? 1024 : 512;
+    for (size_t i = 0; i < sizeof(device_widths) / sizeof(device_widths[0]);
+         i++)
+        if (routine != NULL && strcmp(routine, device_widths[i].routine) == 0)
+            return device_widths[i].wide;
+    return SIZE_MAX;
 }
 
 static size_t pick_nb(const heddle_la *la, size_t m, size_t n)
@@ -28,7 +39,7 @@ static size_t pick_nb(const heddle_la *la, size_t m, size_t n)
     if (la->opts.nb != 0)
         return la->opts.nb;
     if (la->has_cuda && la_min(m, n) >= 4096)
-        return la->device_nb;
+        return la_min(m, n) >= la->device_wide ? 1024 : 512;
     while (nb > least && n / nb < want)
         nb -= 64;
     return nb;

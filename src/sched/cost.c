@@ -43,7 +43,7 @@ void heddle_cost_fini(struct heddle_win *w)
     }
 }
 
-#define LONG_NS           2e7  /* what is shorter is measured in any case */
+#define LONG_NS           2e6  /* what is shorter is measured in any case */
 #define NEAR              8    /* times the best: so much longer may be wrong */
 #define HOPELESS_MEASURED 0.02 /* of the fastest class, all workers together */
 #define HOPELESS_GUESSED  0.005

@@ -109,6 +109,28 @@ static void copy_triangle(const struct fc_launch *l, size_t bytes)
                        x + blas_at(i, j, ldx) * bytes, bytes);
 }
 
+/* (a, ld, m, n, from, t, is_back) */
+static void order_rows(const struct fc_launch *l, size_t bytes)
+{
+    char *a = ARG(char *, 0), *t = ARG(char *, 5);
+    const size_t ld = (size_t)ARG(long long, 1), m = (size_t)ARG(int, 2),
+                 n = (size_t)ARG(int, 3);
+    const int *from = ARG(const int *, 4);
+
+    if (is_bad(l, a, ((n - 1) * ld + m) * bytes) ||
+        is_bad(l, t, m * n * bytes) || is_bad(l, from, m * sizeof(int)))
+        return;
+    for (size_t j = 0; j < n; j++)
+        for (size_t i = 0; i < m; i++) {
+            char *column = a + j * ld * bytes, *other = t + (j * m + i) * bytes;
+
+            if (ARG(int, 6) != 0)
+                memcpy(column + i * bytes, other, bytes);
+            else
+                memcpy(other, column + (size_t)from[i] * bytes, bytes);
+        }
+}
+
 #define SIZED(bytes)                                                           \
     static void k_swap_##bytes(const struct fc_launch *l)                      \
     {                                                                          \
@@ -117,6 +139,10 @@ static void copy_triangle(const struct fc_launch *l, size_t bytes)
     static void k_tri_##bytes(const struct fc_launch *l)                       \
     {                                                                          \
         copy_triangle(l, bytes);                                               \
+    }                                                                          \
+    static void k_rows_##bytes(const struct fc_launch *l)                      \
+    {                                                                          \
+        order_rows(l, bytes);                                                  \
     }
 SIZED(4)
 SIZED(8)
@@ -455,7 +481,8 @@ REAL(D)
     {"la_beta_" s, "pliiddi", k_beta_##L}
 #define SIZED_ENTRIES(bytes)                                                   \
     {"la_swap_" #bytes, "plipiii", k_swap_##bytes},                            \
-    {"la_tri_" #bytes, "pliplii", k_tri_##bytes}
+    {"la_tri_" #bytes, "pliplii", k_tri_##bytes},                              \
+    {"la_rows_" #bytes, "pliippi", k_rows_##bytes}
 #define REAL_ENTRIES(L, s)                                                     \
     {"la_lu_" s, "pliiiipppp", k_lu_##L},                                      \
     {"la_solve_" s, "plplii", k_solve_##L},                                    \
