@@ -65,7 +65,7 @@ enum heddle_la_low {
     HEDDLE_LA_LOW_SINGLE,
     HEDDLE_LA_LOW_TF32,
     HEDDLE_LA_LOW_HALF,  /* posv_mixed: as TF32 */
-    HEDDLE_LA_LOW_HALVES /* posv_mixed: as SINGLE */
+    HEDDLE_LA_LOW_HALVES /* posv_mixed with 'U': as SINGLE */
 };
 
 /* "auto", "single", "tf32", "half", "halves"; "unknown" for other values. */

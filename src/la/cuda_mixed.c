@@ -251,6 +251,15 @@ heddle_status heddle_gpu_half_left(struct la_gpu *g, struct la_low low,
     return split(g, l, low.left, to, ld, ld * l.n, la_half_terms(low), 1);
 }
 
+heddle_status heddle_gpu_half_both(struct la_gpu *g, struct la_low low,
+                                   struct la_block l, void *to)
+{
+    const size_t ld = la_half_ld(l.m), step = ld * l.n;
+
+    LA_TRY(split(g, l, low.left, to, ld, step, 2, 0));
+    return split(g, l, low.left, (uint16_t *)to + 2 * step, ld, step, 2, 1);
+}
+
 /* The half nearest to v, to even, as its bits. */
 static uint16_t half_of(float v)
 {
@@ -281,23 +290,35 @@ static float of_half(uint16_t h)
     return (h & 0x8000) != 0 ? -a : a;
 }
 
-void heddle_la_half_left(struct la_low low, struct la_block l, void *to)
+/* What la_split does. */
+static void split_on_core(struct la_block l, float scale, uint16_t *out,
+                          unsigned terms, unsigned low)
 {
     const size_t ld = la_half_ld(l.m), step = ld * l.n;
-    const unsigned terms = la_half_terms(low);
-    uint16_t *out = to;
 
     for (size_t j = 0; j < l.n; j++) {
         const float *from = la_at(LA_S, l, 0, j);
 
         for (size_t i = 0; i < l.m; i++) {
-            const float v = low.left * from[i];
+            const float v = scale * from[i];
             const uint16_t high = half_of(v), rest = half_of(v - of_half(high));
 
             for (unsigned t = 0; t < terms; t++)
-                out[t * step + j * ld + i] = t == 1 ? rest : high;
+                out[t * step + j * ld + i] = t == low ? rest : high;
         }
     }
+}
+
+void heddle_la_half_left(struct la_low low, struct la_block l, void *to)
+{
+    split_on_core(l, low.left, to, la_half_terms(low), 1);
+}
+
+void heddle_la_half_both(struct la_low low, struct la_block l, void *to)
+{
+    split_on_core(l, low.left, to, 2, 0);
+    split_on_core(l, low.left, (uint16_t *)to + 2 * la_half_ld(l.m) * l.n, 2,
+                  1);
 }
 
 typedef int (*gemm_ex_fn)(void *, int, int, int, int, int, const void *,
@@ -354,4 +375,18 @@ heddle_status heddle_gpu_half_product(struct la_gpu *g, struct la_low low,
     LA_TRY(split(g, u, low.right, cut, ld, w, terms, 2));
     return multiply(g, 'N', 'N', TYPE_HALF, COMPUTE_SINGLE, ld, &alpha, l,
                     la_half_ld(c.m), cut, ld, &one, c);
+}
+
+heddle_status heddle_gpu_half_square(struct la_gpu *g, struct la_low low,
+                                     const void *l, size_t m, size_t w,
+                                     size_t row, struct la_block c)
+{
+    const size_t ld = la_half_ld(m);
+    const uint16_t *left = (const uint16_t *)l + row, *right = left + ld * w;
+    const float alpha = -1 / (low.left * low.left), one = 1;
+
+    if (c.m == 0 || c.n == 0)
+        return HEDDLE_OK;
+    return multiply(g, 'N', 'T', TYPE_HALF, COMPUTE_SINGLE, 3 * w, &alpha, left,
+                    ld, right, ld, &one, c);
 }

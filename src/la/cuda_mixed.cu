@@ -236,8 +236,8 @@ extern "C" __global__ void __launch_bounds__(TRI)
     v = r < w ? x[r] : 0;
 #pragma unroll
     for (int c = 0; c < STRIP; c++)
-        here[c] = tri_at(t, rows, cols, w, r,
-                         (is_up ? strips - 1 : 0) * STRIP + c);
+        here[c] =
+            tri_at(t, rows, cols, w, r, (is_up ? strips - 1 : 0) * STRIP + c);
     for (int k = 0; k < strips; k++) {
         const int s = is_up ? strips - 1 - k : k, after = is_up ? s - 1 : s + 1;
         float *f = found[k % 2];
@@ -370,7 +370,10 @@ extern "C" __global__ void la_split(const float *from, long long ld, int m,
 #define VECTORS                                                                \
     const double *v0, const double *v1, const double *v2, const double *v3,    \
         const double *v4, const double *v5, const double *v6, const double *v7
-#define EACH {v0, v1, v2, v3, v4, v5, v6, v7}
+#define EACH                                                                   \
+    {                                                                          \
+        v0, v1, v2, v3, v4, v5, v6, v7                                         \
+    }
 
 /* out[i] = z . v[i], a block each. */
 extern "C" __global__ void la_dots(VECTORS, const double *z, int n, double *out)

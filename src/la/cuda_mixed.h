@@ -106,6 +106,22 @@ heddle_status heddle_gpu_half_left(struct la_gpu *g, struct la_low low,
                                    struct la_block l, void *to);
 /* The same on a core. */
 void heddle_la_half_left(struct la_low low, struct la_block l, void *to);
+
+/* Cholesky: as both factors of A = A - L L^T. [low high high low] has the left one in
+ * its first three parts, the right one in its last three. Two halves only. */
+static inline size_t la_half_both_bytes(size_t m, size_t w)
+{
+    return la_half_ld(m) * w * 4 * 2;
+}
+
+heddle_status heddle_gpu_half_both(struct la_gpu *g, struct la_low low,
+                                   struct la_block l, void *to);
+void heddle_la_half_both(struct la_low low, struct la_block l, void *to);
+/* C = C - L L1^T: L of m rows and w columns as such, without its first `row` rows; L1 is
+ * the first c.n of these. */
+heddle_status heddle_gpu_half_square(struct la_gpu *g, struct la_low low,
+                                     const void *l, size_t m, size_t w,
+                                     size_t row, struct la_block c);
 /* C = C - L U with such an L of c.m rows; U is cut in the scratch. */
 heddle_status heddle_gpu_half_product(struct la_gpu *g, struct la_low low,
                                       const void *l, struct la_block u,

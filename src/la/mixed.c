@@ -14,8 +14,8 @@
  * Factors  On a GPU the products are what a try says (enum heddle_la_low). The error of
  *          TF32 or halves in LU of a random matrix grows with its order, and with it
  *          the number of vectors that GMRES has to find: beyond order 4096 too many.
- *          So LU takes two halves for each number; Cholesky, whose elements do not
- *          grow, begins with TF32.
+ *          So two halves are taken for each number, but for Cholesky with an upper
+ *          triangle, whose products are others: it begins with TF32.
  */
 #include "la/mixed.h"
 
@@ -109,15 +109,21 @@ static void end_tasks(heddle_la *la)
         (void)0; /* the first failure is known */
 }
 
-/* How products are made, and what factors are multiplied by before they become halves:
- * elements of L are at most 1; those of U are some hundred times smaller than the norm
- * in dense matrices, and have room to grow. */
+/* How products are made, and what factors are multiplied by before they become halves.
+ * LU: elements of L are at most 1; those of U are much smaller than the norm in dense
+ * matrices, and have room to grow. Cholesky: at most the root of the norm. */
 static struct la_low low_of(const struct la_mixed *s, enum heddle_la_low kind)
 {
-    return (struct la_low){
-        .kind = kind,
-        .left = 0x1p12f,
-        .right = (float)(0x1p13 * inverse_power(s->norm * s->scale))};
+    const double norm = s->norm * s->scale;
+
+    if (s->uplo != '\0') {
+        const float f = (float)(0x1p11 * inverse_power(sqrt(norm)));
+
+        return (struct la_low){.kind = kind, .left = f, .right = f};
+    }
+    return (struct la_low){.kind = kind,
+                           .left = 0x1p12f,
+                           .right = (float)(0x1p13 * inverse_power(norm))};
 }
 
 static heddle_status factorise(struct la_mixed *s, struct la_low low)
@@ -294,12 +300,12 @@ static unsigned pick_kinds(const struct la_mixed *s, enum heddle_la_low out[2])
 
     if (kind == HEDDLE_LA_LOW_AUTO)
         kind = s->a->n < TENSOR_N ? HEDDLE_LA_LOW_SINGLE
-               : is_lu            ? HEDDLE_LA_LOW_HALVES
+               : s->uplo != 'U'   ? HEDDLE_LA_LOW_HALVES
                                   : HEDDLE_LA_LOW_TF32;
     if (!is_lu && kind == HEDDLE_LA_LOW_HALF)
         kind = HEDDLE_LA_LOW_TF32;
     if (!s->la->has_cuda || la_is_complex(s->t) ||
-        (!is_lu && kind == HEDDLE_LA_LOW_HALVES))
+        (s->uplo == 'U' && kind == HEDDLE_LA_LOW_HALVES))
         kind = HEDDLE_LA_LOW_SINGLE;
     out[0] = kind;
     out[1] = HEDDLE_LA_LOW_SINGLE;

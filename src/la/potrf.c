@@ -10,8 +10,12 @@
  * loop submits both. Where a matrix does not fit into the memory of a device, groups
  * of block columns that do are finished one after the other: what is on the left of a
  * group comes by once for each.
+ *
+ * Where products are made of halves (la_low), a lower panel also leaves the rows below its
+ * diagonal block as such, made once for all updates. These write all of block A_jj then:
+ * the matrix is one of ours.
  */
-#include "la/cuda.h"
+#include "la/cuda_mixed.h"
 #include "la/la.h"
 
 struct potrf_arg {
@@ -19,7 +23,14 @@ struct potrf_arg {
     char uplo;
     size_t k, k0, nk; /* block k and its rows */
     size_t j0;        /* first row of block j */
+    bool has_halves;  /* in the last operand */
 };
+
+static bool has_halves(const struct potrf_arg *g, const heddle_matrix *a)
+{
+    return g->h.low.kind == HEDDLE_LA_LOW_HALVES && g->uplo == 'L' &&
+           g->h.t == LA_S && heddle_la_fits(g->h.la, a) >= a->nt;
+}
 
 static heddle_status panel_lower(struct heddle_exec *x,
                                  const struct potrf_arg *g)
@@ -35,6 +46,10 @@ static heddle_status panel_lower(struct heddle_exec *x,
     else
         heddle_blas_trsm(t, 'R', 'L', 'C', 'N', heddle_la_one(t), d,
                          la_part(t, a, below, 0, a.m - below, g->nk));
+    if (g->has_halves)
+        heddle_la_half_both(g->h.low,
+                            la_part(t, a, below, 0, a.m - below, g->nk),
+                            heddle_exec_ptr(x, 2));
     return HEDDLE_OK;
 }
 
@@ -186,36 +201,50 @@ static heddle_status expand_panel(struct heddle_exec *x)
 
 /* --- the same on a GPU --------------------------------------------------------- */
 
-static heddle_status cuda_panel(struct heddle_exec *x)
+static heddle_status cuda_factor(struct heddle_exec *x, struct la_gpu *gpu,
+                                 const struct potrf_arg *g)
 {
-    const struct potrf_arg *g = heddle_exec_arg(x);
     const enum heddle_la_type t = g->h.t;
     const struct la_block a = la_operand(x, 0);
     const struct la_block d = la_part(t, a, g->k0, 0, g->nk, g->nk);
     const size_t below = g->k0 + g->nk;
     int *info = heddle_exec_ptr(x, 1);
-    struct la_gpu gpu;
     heddle_status st;
 
-    if (info == NULL)
-        return HEDDLE_EDECLINED;
-    LA_TRY(heddle_gpu_open(&gpu, x, t));
     if (g->uplo == 'L') {
         st = heddle_gpu_cholesky(
-            &gpu, la_part(t, a, g->k0, 0, a.m - g->k0, g->nk), info + g->k);
+            gpu, la_part(t, a, g->k0, 0, a.m - g->k0, g->nk), info + g->k);
         if (st != HEDDLE_EDECLINED)
             return st;
     }
-    LA_TRY(heddle_gpu_potrf_open(&gpu, g->uplo, d));
+    LA_TRY(heddle_gpu_potrf_open(gpu, g->uplo, d));
     if (g->uplo == 'U')
-        LA_TRY(heddle_gpu_syrk(&gpu, true, 'U', 'C', heddle_la_minus_one(t),
+        LA_TRY(heddle_gpu_syrk(gpu, true, 'U', 'C', heddle_la_minus_one(t),
                                la_part(t, a, 0, 0, g->k0, g->nk),
                                heddle_la_one(t), d));
-    LA_TRY(heddle_gpu_potrf(&gpu, g->uplo, d, info + g->k));
+    LA_TRY(heddle_gpu_potrf(gpu, g->uplo, d, info + g->k));
     if (g->uplo == 'U')
         return HEDDLE_OK;
-    return heddle_gpu_trsm(&gpu, 'R', 'L', 'C', 'N', heddle_la_one(t), d,
+    return heddle_gpu_trsm(gpu, 'R', 'L', 'C', 'N', heddle_la_one(t), d,
                            la_part(t, a, below, 0, a.m - below, g->nk));
+}
+
+static heddle_status cuda_panel(struct heddle_exec *x)
+{
+    const struct potrf_arg *g = heddle_exec_arg(x);
+    const struct la_block a = la_operand(x, 0);
+    const size_t below = g->k0 + g->nk;
+    struct la_gpu gpu;
+
+    if (heddle_exec_ptr(x, 1) == NULL)
+        return HEDDLE_EDECLINED;
+    LA_TRY(heddle_gpu_open(&gpu, x, g->h.t));
+    LA_TRY(cuda_factor(x, &gpu, g));
+    return g->has_halves ? heddle_gpu_half_both(
+                               &gpu, g->h.low,
+                               la_part(g->h.t, a, below, 0, a.m - below, g->nk),
+                               heddle_exec_ptr(x, 2))
+                         : HEDDLE_OK;
 }
 
 static heddle_status cuda_update(struct heddle_exec *x)
@@ -228,6 +257,15 @@ static heddle_status cuda_update(struct heddle_exec *x)
 
     LA_TRY(heddle_gpu_open(&gpu, x, t));
     gpu.is_tf32 = g->h.low.kind == HEDDLE_LA_LOW_TF32;
+    if (g->has_halves) {
+        const size_t below = g->k0 + g->nk;
+        const heddle_status st = heddle_gpu_half_square(
+            &gpu, g->h.low, heddle_exec_ptr(x, 2), ak.m - below, g->nk,
+            g->j0 - below, la_part(t, aj, g->j0, 0, aj.m - g->j0, aj.n));
+
+        if (st != HEDDLE_ENOENT)
+            return st;
+    }
     if (g->uplo == 'L') {
         const size_t n = aj.n, below = g->j0 + n;
         const struct la_block top = la_part(t, ak, g->j0, 0, n, g->nk);
@@ -311,32 +349,58 @@ static const heddle_kernel kernel_update = {
     .expand = expand_update,
     .want_expand = want_update};
 
+/* halves may be NULL here and below; there are none without a record. */
 static heddle_status submit_panel(struct potrf_arg *g, heddle_matrix *a,
-                                  size_t k, heddle_handle *record)
+                                  size_t k, heddle_handle *record,
+                                  heddle_handle *halves)
 {
-    static const enum heddle_mode modes[2] = {HEDDLE_RW, HEDDLE_RW};
-    heddle_handle *const op[2] = {a->col[k], record};
+    static const enum heddle_mode modes[3] = {HEDDLE_RW, HEDDLE_RW, HEDDLE_W};
+    heddle_handle *const op[3] = {a->col[k], record, halves};
 
     g->k = k;
     g->k0 = la_first(a, k);
     g->nk = la_width(a, k);
+    g->has_halves = halves != NULL;
     return heddle_la_submit(g->h.la, &kernel_panel, op, modes,
-                            record != NULL ? 2 : 1, g, sizeof(*g),
-                            (int)(2 * (a->nt - k) + 1));
+                            record == NULL   ? 1
+                            : halves == NULL ? 2
+                                             : 3,
+                            g, sizeof(*g), (int)(2 * (a->nt - k) + 1));
 }
 
 static heddle_status submit_update(struct potrf_arg *g, heddle_matrix *a,
-                                   size_t j, size_t k)
+                                   size_t j, size_t k, heddle_handle *halves)
 {
-    heddle_handle *const op[2] = {a->col[k], a->col[j]};
+    static const enum heddle_mode modes[3] = {HEDDLE_R, HEDDLE_RW, HEDDLE_R};
+    heddle_handle *const op[3] = {a->col[k], a->col[j], halves};
     const heddle_kernel *kernel =
         g->h.la->has_cuda && j == k + 1 ? &kernel_next : &kernel_update;
 
     g->k0 = la_first(a, k);
     g->nk = la_width(a, k);
     g->j0 = la_first(a, j);
-    return heddle_la_submit(g->h.la, kernel, op, NULL, 2, g, sizeof(*g),
-                            (int)(2 * (a->nt - j)));
+    g->has_halves = halves != NULL;
+    return heddle_la_submit(g->h.la, kernel, op, modes, halves != NULL ? 3 : 2,
+                            g, sizeof(*g), (int)(2 * (a->nt - j)));
+}
+
+/* Panel k, and what it does to the columns up to `end`. */
+static heddle_status submit_step(struct potrf_arg *g, heddle_matrix *a,
+                                 size_t k, size_t end, heddle_handle *record)
+{
+    heddle_handle *halves = NULL;
+    heddle_status st = HEDDLE_OK;
+
+    if (record != NULL && k + 1 < end && has_halves(g, a))
+        st = heddle_handle_vector(g->h.la->ctx, NULL,
+                                  la_half_both_bytes(a->m, a->nb) / 4,
+                                  HEDDLE_I32, &halves);
+    if (st == HEDDLE_OK)
+        st = submit_panel(g, a, k, record, halves);
+    for (size_t j = k + 1; j < end && st == HEDDLE_OK; j++)
+        st = submit_update(g, a, j, k, halves);
+    heddle_handle_unref(halves);
+    return st;
 }
 
 /* Block columns first .. end - 1: what those on their left do to them, then their
@@ -347,12 +411,9 @@ static heddle_status submit_group(struct potrf_arg *g, heddle_matrix *a,
 {
     for (size_t k = 0; k < first; k++)
         for (size_t j = first; j < end; j++)
-            LA_TRY(submit_update(g, a, j, k));
-    for (size_t k = first; k < end; k++) {
-        LA_TRY(submit_panel(g, a, k, record));
-        for (size_t j = k + 1; j < end; j++)
-            LA_TRY(submit_update(g, a, j, k));
-    }
+            LA_TRY(submit_update(g, a, j, k, NULL));
+    for (size_t k = first; k < end; k++)
+        LA_TRY(submit_step(g, a, k, end, record));
     return HEDDLE_OK;
 }
 

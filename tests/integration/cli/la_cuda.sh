@@ -51,7 +51,7 @@ done
 # Low precision, refined: one right-hand side and several, in blocks with an inverse and
 # without.
 for c in 'gesv_mixed halves 64 1' 'gesv_mixed tf32 100 3' 'gesv_mixed half 64 5' \
-    'posv_mixed tf32 64 1' 'posv_mixed auto 50 9'; do
+    'posv_mixed tf32 64 1' 'posv_mixed halves 50 9'; do
     # shellcheck disable=SC2086
     set -- $c
     json 1 bench "$1" --low "$2" --n 300 --nb "$3" --nrhs "$4" --rounds 1 \
