@@ -33,6 +33,8 @@ static const struct dtype_fact dtype_facts[] = {
 
 #define NDTYPES (sizeof(dtype_facts) / sizeof(dtype_facts[0]))
 
+enum { UNIT_LARGE = 4 << 20 }; /* bytes of memory that is worth huge pages */
+
 size_t heddle_dtype_bytes(enum heddle_dtype t)
 {
     return (size_t)t < NDTYPES ? dtype_facts[t].bytes : 0;
@@ -434,6 +436,17 @@ heddle_handle *heddle_unit_destroy(heddle_handle *h)
     return root;
 }
 
+/* Zeroed; on a line of a cache, and what is large in huge pages. */
+static char *unit_zalloc(const struct heddle_allocator *a, size_t bytes)
+{
+    char *p = bytes < UNIT_LARGE ? heddle_alloc_aligned(a, bytes, 64)
+                                 : heddle_alloc_large(a, bytes);
+
+    if (p != NULL)
+        memset(p, 0, bytes);
+    return p;
+}
+
 /* Allocates the memory of a root unless somebody has; NULL: cannot be. */
 static char *unit_allocate(heddle_handle *root)
 {
@@ -445,7 +458,7 @@ static char *unit_allocate(heddle_handle *root)
     if (p == NULL &&
         (reg->budget == 0 ||
          heddle_load_rlx(&reg->used) + root->span_bytes <= reg->budget))
-        p = heddle_zalloc_aligned(&root->alloc, 1, root->span_bytes, 64);
+        p = unit_zalloc(&root->alloc, root->span_bytes);
     if (p != NULL && heddle_load_rlx(&root->base) == NULL) {
         heddle_add_rlx(&reg->used, root->span_bytes); /* a counter */
         if (reg->changed != NULL)

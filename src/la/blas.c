@@ -17,8 +17,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "la/packed.h"
-
 enum {
     TRSM_LEAF = 64, /* order of triangles that the library solves with */
     TRSM_MANY = 64  /* right-hand sides from which on halves pay */
@@ -315,11 +313,6 @@ void heddle_blas_gemm(enum heddle_la_type t, char ta, char tb,
         one_column(t, ta, alpha, a, b, beta, c);
         return;
     }
-    if (heddle_packed_takes(t, c.m, c.n, (size_t)k) &&
-        !heddle_la_is_zero(t, alpha) &&
-        heddle_packed_gemm(ta, tb, *(const double *)alpha, a, b,
-                           *(const double *)beta, c))
-        return;
     heddle_blas_enter();
     CALL(gemm, gemm_fn, t)
     (&ta, &tb, &m, &n, &k, alpha, a.a, &lda, b.a, &ldb, beta, c.a, &ldc, 1, 1);

@@ -396,6 +396,7 @@ heddle_status heddle_la_gemm(heddle_la *la, char transa, char transb,
         const struct la_head h = heddle_la_begin(la, c);
 
         p.r.k = (struct la_range){0, k};
-        return submit_gemm(&h, p);
+        return heddle_la_packs(la, &p) ? heddle_la_submit_packed(&h, &p)
+                                       : submit_gemm(&h, p);
     }
 }

@@ -335,7 +335,7 @@ unsigned heddle_la_merge(struct heddle_exec *x, enum heddle_la_type t,
 
 /* --- scratch of a thread ----------------------------------------------------- */
 
-enum { STORES = 2 };
+enum { STORES = 2, LARGE = 4 << 20 /* in huge pages */ };
 
 struct store {
     void *p[STORES];
@@ -388,7 +388,10 @@ static void *store_room(unsigned i, size_t bytes)
         return NULL;
     if (s->bytes[i] < bytes) {
         heddle_free(&heddle_allocator_default, s->p[i], s->bytes[i]);
-        s->p[i] = heddle_alloc_aligned(&heddle_allocator_default, bytes, 4096);
+        s->p[i] =
+            bytes < LARGE
+                ? heddle_alloc_aligned(&heddle_allocator_default, bytes, 4096)
+                : heddle_alloc_large(&heddle_allocator_default, bytes);
         s->bytes[i] = s->p[i] != NULL ? bytes : 0;
     }
     return s->p[i];

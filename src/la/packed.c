@@ -18,13 +18,8 @@
 
 enum {
     BLOCK = 10,    /* left panels of a block */
-    DEPTH = 320,   /* of a product that packs by itself: k at once */
-    WIDTH = 2048,  /* columns at once */
     LU_LEAST = 32, /* columns of a panel of LU, and at most: */
     LU_MOST = 512,
-    LEAST_ROWS = 96, /* of products that are worth packing */
-    LEAST_COLS = 48,
-    LEAST_DEPTH = 48,
     TILE = 256 /* elements of the largest rows x cols */
 };
 
@@ -40,56 +35,68 @@ static double *at(struct la_block a, size_t i, size_t j)
 
 /* --- packing ---------------------------------------------------------------------- */
 
-/* Rows i .. of op(A), k columns from p on, times alpha: one left panel. */
-static void pack_left_panel(const struct la_packed *f, char trans, double alpha,
-                            struct la_block a, size_t i, size_t m, size_t p,
-                            size_t k, double *to)
+size_t heddle_packed_left_bytes(size_t m, size_t k)
 {
-    const size_t n = la_min(f->rows, m - i);
+    return round_up(m, heddle_packed()->rows) * k * sizeof(double);
+}
 
-    if (n < f->rows)
-        memset(to, 0, f->rows * k * sizeof(*to));
+/* n <= rows rows of a column. */
+static void pack_rows(char trans, double alpha, const double *from, size_t ld,
+                      size_t n, double *to)
+{
     if (trans == 'N')
-        for (size_t q = 0; q < k; q++, to += f->rows) {
-            const double *from = at(a, i, p + q);
-
-            for (size_t r = 0; r < n; r++)
-                to[r] = alpha * from[r];
-        }
+        for (size_t i = 0; i < n; i++)
+            to[i] = alpha * from[i];
     else
-        for (size_t r = 0; r < n; r++) {
-            const double *from = at(a, p, i + r);
-
-            for (size_t q = 0; q < k; q++)
-                to[q * f->rows + r] = alpha * from[q];
-        }
+        for (size_t i = 0; i < n; i++)
+            to[i] = alpha * from[i * ld];
 }
 
-/* Rows i .. i + m - 1 of op(A). */
-static void pack_left(const struct la_packed *f, char trans, double alpha,
-                      struct la_block a, size_t i, size_t m, size_t p, size_t k,
-                      double *to)
+/* Memory is read column after column, some panels at once. */
+void heddle_packed_left(char trans, double alpha, struct la_block a, size_t i,
+                        size_t p, size_t m, size_t k, double *to)
 {
-    for (size_t r = 0; r < m; r += f->rows)
-        pack_left_panel(f, trans, alpha, a, i + r, i + m, p, k, to + r * k);
+    const bool is_n = trans == 'N';
+    const size_t rows = heddle_packed()->rows, block = BLOCK * rows,
+                 end = i + (is_n ? a.m : a.n), depth = is_n ? a.n : a.m;
+
+    if (end == m && m % rows != 0) /* zeros behind the last row */
+        for (size_t q = p; q < p + depth; q++)
+            memset(to + m / rows * rows * k + q * rows + m % rows, 0,
+                   (rows - m % rows) * sizeof(*to));
+    for (size_t r0 = i; r0 < end; r0 = (r0 / block + 1) * block)
+        for (size_t q = 0; q < depth; q++)
+            for (size_t r = r0; r < la_min(end, (r0 / block + 1) * block);
+                 r = (r / rows + 1) * rows)
+                pack_rows(trans, alpha,
+                          is_n ? at(a, r - i, q) : at(a, q, r - i), a.ld,
+                          la_min((r / rows + 1) * rows, end) - r,
+                          to + r / rows * rows * k + (p + q) * rows + r % rows);
 }
 
-/* Columns j .. j + n - 1 of op(B), k rows from p on. */
-static void pack_right(const struct la_packed *f, char trans, struct la_block b,
-                       size_t p, size_t k, size_t j, size_t n, double *to)
+double *heddle_packed_right_room(size_t k, size_t n)
 {
-    for (size_t c = 0; c < n; c += f->cols, to += f->cols * k) {
-        const size_t w = la_min(f->cols, n - c);
+    return heddle_la_pack_work(round_up(n, heddle_packed()->cols) * k *
+                               sizeof(double));
+}
 
-        if (w < f->cols)
-            memset(to, 0, f->cols * k * sizeof(*to));
-        if (trans == 'N')
-            for (size_t q = 0; q < k; q++)
+void heddle_packed_right(char trans, struct la_block b, size_t p, size_t k,
+                         size_t n, double *to)
+{
+    const size_t cols = heddle_packed()->cols, depth = trans == 'N' ? b.m : b.n;
+
+    for (size_t j = 0; j < n; j += cols, to += cols * k) {
+        const size_t w = la_min(cols, n - j);
+        double *x = to + p * cols;
+
+        if (w < cols)
+            memset(x, 0, depth * cols * sizeof(*x));
+        for (size_t q = 0; q < depth; q++, x += cols)
+            if (trans == 'N')
                 for (size_t i = 0; i < w; i++)
-                    to[q * f->cols + i] = *at(b, p + q, j + c + i);
-        else
-            for (size_t q = 0; q < k; q++)
-                memcpy(to + q * f->cols, at(b, j + c, p + q), w * sizeof(*to));
+                    x[i] = *at(b, q, j + i);
+            else
+                memcpy(x, at(b, j, q), w * sizeof(*x));
     }
 }
 
@@ -111,10 +118,11 @@ static void multiply_part(const struct la_packed *f, size_t k, const double *a,
         }
 }
 
-/* C = A B + beta C of packed operands. */
-static void multiply(const struct la_packed *f, size_t k, const double *left,
-                     const double *right, double beta, struct la_block c)
+void heddle_packed_multiply(size_t k, const double *left, const double *right,
+                            double beta, struct la_block c)
 {
+    const struct la_packed *f = heddle_packed();
+
     for (size_t i0 = 0; i0 < c.m; i0 += BLOCK * f->rows) {
         const size_t end = la_min(c.m, i0 + BLOCK * f->rows);
 
@@ -131,45 +139,6 @@ static void multiply(const struct la_packed *f, size_t k, const double *left,
                                           la_min(f->cols, c.n - j)));
             }
     }
-}
-
-bool heddle_packed_takes(enum heddle_la_type t, size_t m, size_t n, size_t k)
-{
-    return t == LA_D && m >= LEAST_ROWS && n >= LEAST_COLS &&
-           k >= LEAST_DEPTH && heddle_packed() != NULL;
-}
-
-bool heddle_packed_gemm(char ta, char tb, double alpha, struct la_block a,
-                        struct la_block b, double beta, struct la_block c)
-{
-    const struct la_packed *f = heddle_packed();
-    const size_t depth = ta == 'N' ? a.n : a.m, width = la_min(c.n, WIDTH),
-                 rows = BLOCK * f->rows;
-    const size_t parts = (depth + DEPTH - 1) / DEPTH;
-    const size_t most = (depth + parts - 1) / parts;
-    double *left = heddle_la_pack_work((rows + round_up(width, f->cols)) *
-                                       most * sizeof(double));
-    double *right = left + rows * most;
-
-    if (left == NULL)
-        return false;
-    for (size_t j = 0; j < c.n; j += width) {
-        const size_t n = la_min(width, c.n - j);
-
-        for (size_t p = 0; p < depth; p += most) {
-            const size_t k = la_min(most, depth - p);
-
-            pack_right(f, tb, b, p, k, j, n, right);
-            for (size_t i = 0; i < c.m; i += rows) {
-                const size_t m = la_min(rows, c.m - i);
-
-                pack_left(f, ta, alpha, a, i, m, p, k, left);
-                multiply(f, k, left, right, p == 0 ? beta : 1,
-                         la_part(LA_D, c, i, j, m, n));
-            }
-        }
-    }
-    return true;
 }
 
 /* --- LU ----------------------------------------------------------------------------- */
@@ -248,9 +217,10 @@ bool heddle_packed_lu_panel(struct la_block l, const int *ipiv, int first,
 
     if (!fill_moves(l.m, l.n, ipiv, first, &p))
         return false;
-    pack_left(f, 'N', 1, l, 0, l.n, 0, l.n, to);
-    pack_left(f, 'N', -1, l, l.n, l.m - l.n, 0, l.n,
-              (double *)to + (p.below - p.triangle));
+    heddle_packed_left('N', 1, la_part(LA_D, l, 0, 0, l.n, l.n), 0, 0, l.n, l.n,
+                       to);
+    heddle_packed_left('N', -1, la_part(LA_D, l, l.n, 0, l.m - l.n, l.n), 0, 0,
+                       l.m - l.n, l.n, (double *)to + (p.below - p.triangle));
     return true;
 }
 
@@ -277,8 +247,7 @@ bool heddle_packed_lu_update(const void *panel, size_t n, struct la_block c)
 {
     const struct la_packed *f = heddle_packed();
     const struct lu_panel l = lu_panel(f, panel, c.m, n);
-    double *right =
-        heddle_la_pack_work(round_up(c.n, f->cols) * n * sizeof(double));
+    double *right = heddle_packed_right_room(n, c.n);
 
     if (right == NULL)
         return false;
@@ -293,6 +262,7 @@ bool heddle_packed_lu_update(const void *panel, size_t n, struct la_block c)
             for (size_t q = 0; q < n; q++)
                 *at(c, q, j + i) = b[q * f->cols + i];
     }
-    multiply(f, n, l.below, right, 1, la_part(LA_D, c, n, 0, c.m - n, c.n));
+    heddle_packed_multiply(n, l.below, right, 1,
+                           la_part(LA_D, c, n, 0, c.m - n, c.n));
     return true;
 }

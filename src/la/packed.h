@@ -34,12 +34,23 @@ struct la_packed {
 /* NULL: this processor has nothing better than its BLAS. */
 const struct la_packed *heddle_packed(void);
 
-/* Is heddle_packed_gemm() there, and worth it? */
-bool heddle_packed_takes(enum heddle_la_type t, size_t m, size_t n, size_t k);
-/* C = alpha op(A) op(B) + beta C, packed on the way. False: no memory, and C is as it
- * was. */
-bool heddle_packed_gemm(char ta, char tb, double alpha, struct la_block a,
-                        struct la_block b, double beta, struct la_block c);
+/* Bytes of a left operand. */
+size_t heddle_packed_left_bytes(size_t m, size_t k);
+/* A part of a left operand of m x k at `to`: rows i on, columns p on, from op(A) times
+ * alpha. All parts together are all of it. */
+void heddle_packed_left(char trans, double alpha, struct la_block a, size_t i,
+                        size_t p, size_t m, size_t k, double *to);
+
+/* Memory of the thread for a right operand of k x n, until the next call of a
+ * function of this file. NULL: none. */
+double *heddle_packed_right_room(size_t k, size_t n);
+/* A part of it: rows p on, all columns, from op(B). */
+void heddle_packed_right(char trans, struct la_block b, size_t p, size_t k,
+                         size_t n, double *to);
+
+/* C = A B + beta C. */
+void heddle_packed_multiply(size_t k, const double *left, const double *right,
+                            double beta, struct la_block c);
 
 /* --- LU -------------------------------------------------------------------------- */
 

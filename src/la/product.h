@@ -122,6 +122,11 @@ heddle_status heddle_la_submit_product(const struct la_head *h,
                                        const struct la_product *p,
                                        int priority);
 
+/* The same for all of C, with op(A) packed once for all of its tasks (packed.h). */
+bool heddle_la_packs(const heddle_la *la, const struct la_product *p);
+heddle_status heddle_la_submit_packed(const struct la_head *h,
+                                      const struct la_product *p);
+
 /* Block columns of C that one task should compute: wide enough for BLAS, but two
  * tasks for each core. */
 size_t heddle_la_group(const heddle_la *la, const heddle_matrix *c);
