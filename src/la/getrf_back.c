@@ -124,20 +124,26 @@ bool heddle_la_has_back(const heddle_la *la, const heddle_matrix *a)
            a->m * la_bytes(a->t) <= LA_GPU_SCRATCH;
 }
 
+/* On a core, whatever the devices of the sequence are. */
 static heddle_status submit_order(const struct order_arg *g,
                                   const struct la_pivots *p,
                                   heddle_handle *lists)
 {
     enum heddle_mode modes[1 + MOST_PIVOTS] = {HEDDLE_W};
     heddle_handle *op[1 + MOST_PIVOTS] = {lists};
+    const uint32_t devices = g->h.la->opts.devices;
     unsigned n = 1;
+    heddle_status st;
 
     for (size_t k = 1; k < p->nt; k++, n++) {
         op[n] = p->part[k];
         modes[n] = HEDDLE_R;
     }
-    return heddle_la_submit(g->h.la, &kernel_order, op, modes, n, g, sizeof(*g),
-                            0);
+    g->h.la->opts.devices = 0;
+    st = heddle_la_submit(g->h.la, &kernel_order, op, modes, n, g, sizeof(*g),
+                          0);
+    g->h.la->opts.devices = devices;
+    return st;
 }
 
 heddle_status heddle_la_getrf_back(const struct la_head *h, heddle_matrix *a,

@@ -386,6 +386,39 @@ static void clear(const struct fc_launch *l, enum blas_type t)
             set(x, i, j, 0);
 }
 
+/* --- real types: panels of Cholesky ----------------------------------------------- */
+
+/* (a, ld, m, n, before, info, bar) */
+static void cholesky_panel(const struct fc_launch *l, enum blas_type t)
+{
+    const struct part a = {t, ARG(char *, 0), ARG(long long, 1), ARG(int, 2),
+                           ARG(int, 3)};
+    int *info = ARG(int *, 5);
+
+    if (is_lost(l, a) || is_bad(l, info, sizeof(int)) ||
+        is_bad(l, ARG(void *, 6), sizeof(unsigned)))
+        return;
+    for (int k = 0; k < a.n; k++) {
+        const double d = creal(get(a, k, k));
+
+        if (!(d > 0) && *info == 0)
+            *info = ARG(int, 4) + k + 1;
+        set(a, k, k, sqrt(d));
+        for (int i = k + 1; i < a.m; i++)
+            set(a, i, k, creal(get(a, i, k)) / sqrt(d));
+        for (int j = k + 1; j < a.n; j++)
+            for (int i = j; i < a.m; i++)
+                set(a, i, j, get(a, i, j) - get(a, i, k) * get(a, j, k));
+    }
+}
+
+/* (bar) */
+static void k_cholesky_start(const struct fc_launch *l)
+{
+    if (!is_bad(l, ARG(void *, 0), sizeof(unsigned)))
+        *ARG(unsigned *, 0) = 0;
+}
+
 /* --- real types: panels of QR ------------------------------------------------------ */
 
 /* Column k becomes a reflector, and the columns behind it get it. Returns tau. */
@@ -445,6 +478,10 @@ static void qr_panel(const struct fc_launch *l, enum blas_type t)
 }
 
 #define REAL(L)                                                                \
+    static void k_cholesky_##L(const struct fc_launch *l)                      \
+    {                                                                          \
+        cholesky_panel(l, TYPE_##L);                                           \
+    }                                                                          \
     static void k_lu_##L(const struct fc_launch *l)                            \
     {                                                                          \
         lu_panel(l, TYPE_##L);                                                 \
@@ -484,6 +521,8 @@ REAL(D)
     {"la_tri_" #bytes, "pliplii", k_tri_##bytes},                              \
     {"la_rows_" #bytes, "pliippi", k_rows_##bytes}
 #define REAL_ENTRIES(L, s)                                                     \
+    {"la_chol_" s, "pliiipp", k_cholesky_##L},                                 \
+    {"la_chol_start_" s, "p", k_cholesky_start},                               \
     {"la_lu_" s, "pliiiipppp", k_lu_##L},                                      \
     {"la_solve_" s, "plplii", k_solve_##L},                                    \
     {"la_invert_" s, "plippipp", k_invert_##L},                                \

@@ -104,7 +104,7 @@ holds "r[0]['residual'] is None and r[0]['nrhs'] == 1"
 
 # The log of the run behind the rounds is one.
 json 1 bench getrf --n 100 --nb 25 --rounds 1 --log la.log --sched prio
-holds "r[0]['sched'] == 'prio' and r[0]['tasks'] == 16"
+holds "r[0]['sched'] == 'prio' and r[0]['tasks'] == 13"
 json 1 trace info la.log
 
 # Without a GPU there is a sentence.
