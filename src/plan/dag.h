@@ -106,6 +106,10 @@ HEDDLE_MUST_USE bool heddle_plan_reduce_init(struct heddle_plan_search *x);
 /* prune.c: removes what can be removed within x->budget, s evaluated before and
  * after. With noise in a random order, otherwise what costs most first. */
 void heddle_plan_prune(struct heddle_plan_search *x, struct heddle_plan_seq *s);
+/* One pass of it, for a sequence that may be over x->budget: what it does not need
+ * where it is within. */
+void heddle_plan_prune_once(struct heddle_plan_search *x,
+                            struct heddle_plan_seq *s);
 /* Removes the occurrences with mark != 0 (never a first one) and evaluates. */
 void heddle_plan_seq_remove(struct heddle_plan_seq *s, const uint8_t *mark);
 
