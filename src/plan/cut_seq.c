@@ -19,16 +19,17 @@ enum {
     TURNS = 3,
     SLOTS = 320,
     PLACES = 8,   /* attempts to find addresses */
-    LOOKS = 24,   /* answers of a table that are evaluated */
+    LOOKS = 40,   /* answers of a table that are evaluated */
     BLOCKS = 400, /* at most */
     SMALLEST = 4, /* operations of a forward part, the first attempt */
 };
-#define OVER   1.4  /* of the budget: the table goes so far */
-#define REPAIR 1.15 /* of the budget: so much is repaired */
-#define COSTLY 1.05 /* of the increase: addresses that cost more */
-#define HOPE   1.3  /* of the increase at hand: more is hopeless */
-#define RATE   4e7  /* work in a second, as in solve_improve.c */
-#define SUMS   50   /* of a table: so many are one unit of work */
+#define OVER   1.25  /* of the budget: the table goes so far */
+#define LOWER  0.983 /* from one look to the next */
+#define REPAIR 1.15  /* of the budget: so much is repaired */
+#define COSTLY 1.05  /* of the increase: addresses that cost more */
+#define HOPE   1.3   /* of the increase at hand: more is hopeless */
+#define RATE   4e7   /* work in a second, as in solve_improve.c */
+#define SUMS   50    /* of a table: so many are one unit of work */
 
 struct blocks {
     struct heddle_plan_search *x;
@@ -62,9 +63,14 @@ static void look_all(struct blocks *b, struct heddle_plan_cut_table *t)
     struct heddle_plan_search *x = b->x;
     uint32_t nfits = 0;
 
-    for (uint32_t k = LOOKS; k > 0 && nfits < 3; k--) {
-        if (!look(b, t, SLOTS * k / LOOKS))
+    for (uint32_t k = 0; k < LOOKS && nfits < 3; k++) {
+        const uint32_t n = b->trial.n;
+        const int64_t peak = b->trial.peak;
+
+        if (!look(b, t, (uint32_t)(SLOTS * pow(LOWER, k))))
             return;
+        if (k > 0 && b->trial.n == n && b->trial.peak == peak)
+            continue;
         if ((double)b->trial.peak > REPAIR * (double)x->budget)
             continue;
         nfits += b->trial.peak <= x->budget;

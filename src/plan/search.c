@@ -32,10 +32,11 @@ heddle_status heddle_plan_search_init(struct heddle_plan_search *x,
     x->key = heddle_scratch_raw(&x->mem, x->room, sizeof(*x->key));
     x->aside = heddle_scratch_get(&x->mem, x->g->nops, sizeof(*x->aside));
     x->kept = heddle_scratch_raw(&x->mem, x->room, sizeof(*x->kept));
+    x->held = heddle_scratch_raw(&x->mem, x->room, sizeof(*x->held));
     x->top = heddle_scratch_raw(&x->mem, x->room, sizeof(*x->top));
     if (x->aside == NULL || x->top == NULL || x->kept == NULL ||
-        x->pick == NULL || x->pick2 == NULL || x->save == NULL ||
-        x->key == NULL || !heddle_plan_reduce_init(x)) {
+        x->held == NULL || x->pick == NULL || x->pick2 == NULL ||
+        x->save == NULL || x->key == NULL || !heddle_plan_reduce_init(x)) {
         heddle_plan_search_fini(x);
         return heddle_plan_fail(&job->opts.base, HEDDLE_ENOMEM,
                                 "no memory for the solver");
@@ -312,14 +313,14 @@ heddle_status heddle_plan_place_seq(struct heddle_plan_search *x,
         st = heddle_plan_seq_finish(x, s, solver, bound, deadline, &over, out);
         if (st != HEDDLE_ENOENT || over <= budget)
             return st;
-        memcpy(x->kept, s->op, n * sizeof(*s->op));
+        memcpy(x->held, s->op, n * sizeof(*s->op));
         st = leave_room(x, s, k < LOCAL, over);
         if (st == HEDDLE_ENOMEM)
             return heddle_plan_fail(o, st, "no memory for the solver");
         if (st != HEDDLE_OK) {
             if (deadline != 0 || x->is_patient)
                 break;
-            memcpy(s->op, x->kept, n * sizeof(*s->op));
+            memcpy(s->op, x->held, n * sizeof(*s->op));
             s->n = n;
             if (!heddle_plan_seq_eval(s))
                 break;
