@@ -2,6 +2,7 @@
 /* scratch: a list of blocks, each with a header that keeps alignment. */
 #include "base/scratch.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -14,20 +15,31 @@ struct heddle_scratch_block {
 /* Room for the header that keeps what follows aligned for any type. */
 #define HEAD_BYTES 64
 
-void *heddle_scratch_get(struct heddle_scratch *s, size_t n, size_t bytes)
+static void *get(struct heddle_scratch *s, size_t n, size_t bytes,
+                 bool is_zeroed)
 {
     struct heddle_scratch_block *b;
     size_t all;
 
     if (!heddle_mul(&all, n, bytes) || !heddle_add(&all, all, HEAD_BYTES))
         return NULL;
-    b = heddle_zalloc(s->a, 1, all);
+    b = is_zeroed ? heddle_zalloc(s->a, 1, all) : heddle_alloc(s->a, all);
     if (b == NULL)
         return NULL;
     b->bytes = all;
     b->next = s->head;
     s->head = b;
     return (char *)b + HEAD_BYTES;
+}
+
+void *heddle_scratch_get(struct heddle_scratch *s, size_t n, size_t bytes)
+{
+    return get(s, n, bytes, true);
+}
+
+void *heddle_scratch_raw(struct heddle_scratch *s, size_t n, size_t bytes)
+{
+    return get(s, n, bytes, false);
 }
 
 const char *heddle_scratch_text(struct heddle_scratch *s, const char *text)

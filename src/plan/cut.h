@@ -37,10 +37,11 @@ HEDDLE_MUST_USE heddle_status
 heddle_plan_find_turns(const struct heddle_plan_job *job, uint32_t most,
                        uint32_t *turn_out, uint32_t *n_out);
 /* Cuts around `turn`, with forward parts of up to `most` operations where that
- * is possible. HEDDLE_ENOENT: fewer than two blocks. */
+ * is possible: few bytes at all of them together, or (thin) at each of them.
+ * HEDDLE_ENOENT: fewer than two blocks. */
 HEDDLE_MUST_USE heddle_status heddle_plan_find_cuts(
     const struct heddle_plan_job *job, uint32_t turn, uint32_t most,
-    struct heddle_scratch *mem, struct heddle_plan_cuts *out);
+    bool is_thin, struct heddle_scratch *mem, struct heddle_plan_cuts *out);
 /* Whether an operation from `from` to `to` - 1 reads the value. */
 bool heddle_plan_is_read(const struct heddle_plan_job *job, uint32_t v,
                          uint32_t from, uint32_t to);
@@ -99,6 +100,7 @@ struct heddle_plan_blocks_try {
     double seconds; /* to spend, or a little more */
     double goal;    /* a sequence that takes so long is at hand; INFINITY */
     uint32_t turn, most; /* the best cuts so far; 0: all are tried */
+    bool is_thin;        /* they are; all of them: only such */
 };
 
 /* The best sequence within x->budget that blocks give, in s. HEDDLE_ENOENT: none,

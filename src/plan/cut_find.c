@@ -27,6 +27,7 @@
 #define KEEP_SMALL 0.005 /* of the budget */
 #define KEEP_ALL   0.1   /* of the budget, all such values */
 #define KEEP_SPAN  0.25  /* of the forward pass */
+#define STEEP      6     /* power of the bytes of a cut, when it must be thin */
 
 bool heddle_plan_is_read(const struct heddle_plan_job *job, uint32_t v,
                          uint32_t from, uint32_t to)
@@ -250,13 +251,16 @@ static void find_weights(struct find *f)
     }
 }
 
-/* The lightest cuts with at most `most` operations from one to the next. Returns
- * the number of blocks. */
-static uint32_t choose_cuts(struct find *f, uint32_t most)
+/* The lightest cuts with at most `most` operations from one to the next; thin ones:
+ * rather many than a heavy one. Returns the number of blocks. */
+static uint32_t choose_cuts(struct find *f, uint32_t most, bool is_thin)
 {
     const uint32_t turn = f->cuts->turn;
     uint32_t n = 0;
 
+    if (is_thin)
+        for (uint32_t a = 0; a < turn; a++)
+            f->weight[a] = pow(f->weight[a] / (double)f->job->m->budget, STEEP);
     f->weight[turn] = 0;
     f->best[0] = 0;
     for (uint32_t a = 1; a <= turn; a++) {
@@ -267,7 +271,7 @@ static uint32_t choose_cuts(struct find *f, uint32_t most)
                 f->from[a] = a - k;
             }
         /* something per cut, so that free ones are not all taken */
-        f->best[a] += f->weight[a] + 1e-6 * f->weight[a] + 1;
+        f->best[a] += f->weight[a] * (1 + 1e-6) + (is_thin ? 1e-9 : 1);
     }
     for (uint32_t a = turn; a > 0; a = f->from[a])
         n++;
@@ -332,7 +336,7 @@ static void measure(const struct heddle_plan_job *job,
             c->apart[i * row + j] += c->apart[(i + 1) * row + j];
 }
 
-static heddle_status find_all(struct find *f, uint32_t most,
+static heddle_status find_all(struct find *f, uint32_t most, bool is_thin,
                               struct heddle_scratch *mem)
 {
     uint32_t n;
@@ -341,7 +345,7 @@ static heddle_status find_all(struct find *f, uint32_t most,
     choose_kept(f);
     find_ends(f);
     find_weights(f);
-    n = choose_cuts(f, most);
+    n = choose_cuts(f, most, is_thin);
     if (n < 2)
         return HEDDLE_ENOENT;
     st = set_cuts(f, n, mem);
@@ -351,7 +355,7 @@ static heddle_status find_all(struct find *f, uint32_t most,
 }
 
 heddle_status heddle_plan_find_cuts(const struct heddle_plan_job *job,
-                                    uint32_t turn, uint32_t most,
+                                    uint32_t turn, uint32_t most, bool is_thin,
                                     struct heddle_scratch *mem,
                                     struct heddle_plan_cuts *out)
 {
@@ -368,7 +372,7 @@ heddle_status heddle_plan_find_cuts(const struct heddle_plan_job *job,
     f.from = heddle_scratch_get(&tmp, n, sizeof(*f.from));
     if (out->is_kept != NULL && f.end != NULL && f.weight != NULL &&
         f.best != NULL && f.from != NULL)
-        st = find_all(&f, most, mem);
+        st = find_all(&f, most, is_thin, mem);
     heddle_scratch_drop(&tmp);
     return st;
 }

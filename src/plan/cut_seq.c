@@ -18,17 +18,19 @@
 enum {
     TURNS = 3,
     SLOTS = 320,
-    PLACES = 8,   /* attempts to find addresses */
-    LOOKS = 24,   /* answers of a table that are evaluated */
+    PLACES = 12,  /* attempts to find addresses */
+    LOOKS = 40,   /* answers of a table that are evaluated */
     BLOCKS = 400, /* at most */
     SMALLEST = 4, /* operations of a forward part, the first attempt */
+    MANY = 1000,  /* operations: no time for another sequence than ours */
 };
-#define OVER   1.4  /* of the budget: the table goes so far */
-#define REPAIR 1.15 /* of the budget: so much is repaired */
-#define COSTLY 1.05 /* of the increase: addresses that cost more */
-#define HOPE   1.3  /* of the increase at hand: more is hopeless */
-#define RATE   4e7  /* work in a second, as in solve_improve.c */
-#define SUMS   50   /* of a table: so many are one unit of work */
+#define OVER   1.25  /* of the budget: the table goes so far */
+#define LOWER  0.983 /* from one look to the next */
+#define REPAIR 1.15  /* of the budget: so much is repaired */
+#define COSTLY 1.05  /* of the increase: addresses that cost more */
+#define HOPE   1.3   /* of the increase at hand: more is hopeless */
+#define RATE   4e7   /* work in a second, as in solve_improve.c */
+#define SUMS   50    /* of a table: so many are one unit of work */
 
 struct blocks {
     struct heddle_plan_search *x;
@@ -62,9 +64,14 @@ static void look_all(struct blocks *b, struct heddle_plan_cut_table *t)
     struct heddle_plan_search *x = b->x;
     uint32_t nfits = 0;
 
-    for (uint32_t k = LOOKS; k > 0 && nfits < 3; k--) {
-        if (!look(b, t, SLOTS * k / LOOKS))
+    for (uint32_t k = 0; k < LOOKS && nfits < 3; k++) {
+        const uint32_t n = b->trial.n;
+        const int64_t peak = b->trial.peak;
+
+        if (!look(b, t, (uint32_t)(SLOTS * pow(LOWER, k))))
             return;
+        if (k > 0 && b->trial.n == n && b->trial.peak == peak)
+            continue;
         if ((double)b->trial.peak > REPAIR * (double)x->budget)
             continue;
         nfits += b->trial.peak <= x->budget;
@@ -78,14 +85,16 @@ static void look_all(struct blocks *b, struct heddle_plan_cut_table *t)
     }
 }
 
-static heddle_status try_cuts(struct blocks *b, uint32_t turn, uint32_t most)
+static heddle_status try_cuts(struct blocks *b, uint32_t turn, uint32_t most,
+                              bool is_thin)
 {
     struct heddle_plan_search *x = b->x;
     struct heddle_scratch mem = heddle_scratch_make(x->job->opts.base.alloc);
     struct heddle_plan_cuts cuts;
     struct heddle_plan_stage *stage = NULL;
     struct heddle_plan_cut_table *t = NULL;
-    heddle_status st = heddle_plan_find_cuts(x->job, turn, most, &mem, &cuts);
+    heddle_status st =
+        heddle_plan_find_cuts(x->job, turn, most, is_thin, &mem, &cuts);
 
     if (st == HEDDLE_OK) {
         const double bytes = OVER * (double)x->budget - (double)cuts.kept_bytes;
@@ -117,6 +126,7 @@ static heddle_status try_sizes(struct blocks *b,
 {
     /* the most promising first: time may not be enough for all */
     static const uint32_t size[] = {3, 9, 1, 27, 81};
+    const uint32_t n = sizeof(size) / sizeof(size[0]);
     struct heddle_plan_search *x = b->x;
     const double work = x->work;
     uint32_t turn[TURNS], nturns = 0;
@@ -125,19 +135,20 @@ static heddle_status try_sizes(struct blocks *b,
 
     for (uint32_t i = 0; i < x->g->nops; i++)
         base += x->g->ops[i].time;
-    for (uint32_t k = 0; k < sizeof(size) / sizeof(size[0]); k++)
+    for (uint32_t k = try->is_thin ? n : 0; k < 2 * n; k++)
         for (uint32_t i = 0; i < nturns && st == HEDDLE_OK; i++) {
-            const uint32_t most = (turn[i] / BLOCKS + SMALLEST) * size[k];
+            const uint32_t most = (turn[i] / BLOCKS + SMALLEST) * size[k % n];
             const double before = b->has_best ? b->best->time : INFINITY;
 
             if (x->work - work > RATE * try->seconds ||
-                heddle_plan_search_is_late(x) ||
+                heddle_plan_search_is_late(x) || (k >= n && b->has_best) ||
                 (k >= 2 && is_hopeless(b, try->goal, base)))
                 return HEDDLE_OK;
-            st = try_cuts(b, turn[i], most);
+            st = try_cuts(b, turn[i], most, k >= n);
             if (b->has_best && b->best->time < before) {
                 try->turn = turn[i];
                 try->most = most;
+                try->is_thin = k >= n;
             }
         }
     return st;
@@ -152,12 +163,27 @@ heddle_status heddle_plan_blocks_seq(struct heddle_plan_search *x,
     heddle_status st = HEDDLE_ENOMEM;
 
     if (heddle_plan_seq_init(&b.trial, x->g, x->room, &mem))
-        st = try->most > 0 ? try_cuts(&b, try->turn, try->most)
+        st = try->most > 0 ? try_cuts(&b, try->turn, try->most, try->is_thin)
                            : try_sizes(&b, try);
     x->max_time = INFINITY;
     x->batch = 1;
     heddle_scratch_drop(&mem);
     return st == HEDDLE_OK && !b.has_best ? HEDDLE_ENOENT : st;
+}
+
+/* A sequence within x->budget, with the cuts at hand or with thin ones, which reach
+ * further down. */
+static heddle_status seq_below(struct heddle_plan_search *x,
+                               struct heddle_plan_blocks_try *try,
+                               struct heddle_plan_seq *s)
+{
+    const heddle_status st = heddle_plan_blocks_seq(x, try, s);
+
+    if (st != HEDDLE_ENOENT || try->is_thin)
+        return st;
+    try->is_thin = true;
+    try->most = 0;
+    return heddle_plan_blocks_seq(x, try, s);
 }
 
 /* Lowers the budget of the blocks until their addresses fit. */
@@ -167,21 +193,30 @@ static heddle_status plan_below(struct heddle_plan_search *x,
                                 double bound, struct heddle_plan **out)
 {
     const uint64_t budget = x->job->m->budget;
+    int64_t none = (int64_t)x->job->floor - 1; /* no sequence there */
+    int64_t some = INT64_MAX;                  /* one without addresses there */
     heddle_status st = HEDDLE_ENOENT;
 
     for (int k = 0; k < PLACES && st == HEDDLE_ENOENT; k++) {
         uint64_t over = 0;
+        int64_t next = none;
 
-        if (x->budget < (int64_t)x->job->floor || heddle_plan_search_is_late(x))
+        if (x->budget <= none || heddle_plan_search_is_late(x))
             break;
-        st = heddle_plan_blocks_seq(x, try, s);
-        if (st != HEDDLE_OK)
+        st = seq_below(x, try, s);
+        if (st == HEDDLE_ENOENT) {
+            none = x->budget;
+        } else if (st == HEDDLE_OK) {
+            st = heddle_plan_seq_finish(x, s, solver, bound, 0, &over, out);
+            if (st != HEDDLE_ENOENT || over <= budget)
+                break;
+            some = s->peak < x->budget ? s->peak : x->budget;
+            next = some -
+                   (k + 1) * (int64_t)((over - budget) / 4 + budget / 500 + 1);
+        }
+        if (some - none <= (int64_t)(budget / 400) || some == INT64_MAX)
             break;
-        st = heddle_plan_seq_finish(x, s, solver, bound, 0, &over, out);
-        if (st == HEDDLE_ENOENT && over <= budget)
-            break;
-        if (st == HEDDLE_ENOENT)
-            x->budget -= (int64_t)((over - budget) * 3 / 4 + budget / 500 + 1);
+        x->budget = next > none ? next : none + (some - none) / 2;
     }
     return st;
 }
@@ -194,6 +229,7 @@ heddle_status heddle_plan_blocks_plan(struct heddle_plan_search *x,
 {
     const struct heddle_plan_opts *o = &x->job->opts.base;
     const int64_t budget = x->budget;
+    const bool is_patient = x->is_patient;
     struct heddle_scratch mem = heddle_scratch_make(o->alloc);
     struct heddle_plan_seq other;
     struct heddle_plan *p = NULL;
@@ -213,7 +249,9 @@ heddle_status heddle_plan_blocks_plan(struct heddle_plan_search *x,
     }
     for (uint32_t i = 0; i < x->g->nops; i++)
         base += x->g->ops[i].time;
+    x->is_patient |= x->g->nops > MANY;
     st = heddle_plan_place_seq(x, s, solver, bound, out);
+    x->is_patient = is_patient;
     low = x->budget;
     if (st == HEDDLE_ENOENT ||
         (st == HEDDLE_OK && (*out)->makespan - base > COSTLY * (time - base))) {

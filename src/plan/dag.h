@@ -79,10 +79,11 @@ struct heddle_plan_search {
     double work;          /* positions and candidates looked at so far */
     uint64_t deadline_ns; /* of what is at hand: a first plan may take longer */
     int64_t *aside;       /* [nops] of the sequences: what addresses lose */
-    uint32_t *kept;       /* [room] a sequence to go back to */
-    uint64_t *top;        /* [room] of the last plan: ends of the arena */
-    bool is_patient;      /* its user goes on when no addresses fit at once */
-    bool is_free;         /* first computations may be in another order */
+    uint32_t *kept, *held; /* [room] sequences to go back to: of the steps down,
+                              of the addresses */
+    uint64_t *top;         /* [room] of the last plan: ends of the arena */
+    bool is_patient;       /* its user goes on when no addresses fit at once */
+    bool is_free;          /* first computations may be in another order */
     uint32_t
         patience; /* evict.c: inputs of an operation that may go while others
                           are computed */
@@ -106,6 +107,10 @@ HEDDLE_MUST_USE bool heddle_plan_reduce_init(struct heddle_plan_search *x);
 /* prune.c: removes what can be removed within x->budget, s evaluated before and
  * after. With noise in a random order, otherwise what costs most first. */
 void heddle_plan_prune(struct heddle_plan_search *x, struct heddle_plan_seq *s);
+/* One pass of it, for a sequence that may be over x->budget: what it does not need
+ * where it is within. */
+void heddle_plan_prune_once(struct heddle_plan_search *x,
+                            struct heddle_plan_seq *s);
 /* Removes the occurrences with mark != 0 (never a first one) and evaluates. */
 void heddle_plan_seq_remove(struct heddle_plan_seq *s, const uint8_t *mark);
 

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/sort.h"
 #include "plan/plan.h"
 
 struct plan_box {
@@ -100,6 +101,66 @@ static void set_places(struct heddle_plan_place *place, const struct layout *l)
     }
 }
 
+/* Many blocks: the plain passes take the square of their number. */
+#define MANY      6000
+#define LONG_WORK 4 /* times as much: it is for plans that have no other way */
+
+static heddle_status assign(const struct heddle_plan_job *job,
+                            struct heddle_plan_block *block, uint32_t n,
+                            double work, uint64_t *arena_out)
+{
+    const struct heddle_allocator *a = job->opts.base.alloc;
+    heddle_status st = HEDDLE_ENOENT;
+
+    if (n > MANY)
+        st = heddle_plan_assign_long(
+            block, n, job->m->align, job->m->budget, LONG_WORK * work,
+            job->deadline_ns != 0 ? job->deadline_ns : UINT64_MAX, a,
+            arena_out);
+    if (st == HEDDLE_ENOMEM ||
+        (st == HEDDLE_OK && (*arena_out <= job->m->budget || n > 2 * MANY)))
+        return st;
+    return heddle_plan_assign(block, n, job->m->align, job->m->budget, work,
+                              job->deadline_ns, a, arena_out);
+}
+
+/* The blocks of a plan of several passes: at some moments nothing is there, and
+ * what is in front of such a moment has nothing to do with what is behind it. */
+static heddle_status assign_all(const struct heddle_plan_job *job,
+                                const struct layout *l, double work,
+                                struct heddle_scratch *tmp, uint64_t *arena_out)
+{
+    struct heddle_pair *by =
+        heddle_scratch_get(tmp, 2 * (size_t)l->nblocks, sizeof(*by));
+    struct heddle_plan_block *part =
+        heddle_scratch_get(tmp, l->nblocks, sizeof(*part));
+    uint32_t first = 0, end = 0;
+    heddle_status st = by != NULL && part != NULL ? HEDDLE_OK : HEDDLE_ENOMEM;
+
+    *arena_out = 0;
+    for (uint32_t i = 0; i < l->nblocks && st == HEDDLE_OK; i++)
+        by[i] = (struct heddle_pair){l->block[i].begin, i};
+    if (st == HEDDLE_OK)
+        heddle_sort_pairs(by, by + l->nblocks, l->nblocks);
+    for (uint32_t i = 0; i < l->nblocks && st == HEDDLE_OK; i++) {
+        const bool is_last = i + 1 == l->nblocks;
+        uint64_t arena = 0;
+
+        part[i] = l->block[by[i].idx];
+        end = part[i].end > end ? part[i].end : end;
+        if (!is_last && by[i + 1].key < end)
+            continue;
+        st = first == 0 && is_last
+                 ? assign(job, l->block, l->nblocks, work, &arena)
+                 : assign(job, &part[first], i + 1 - first, work, &arena);
+        for (uint32_t k = first; k <= i && !(first == 0 && is_last); k++)
+            l->block[by[k].idx].offset = part[k].offset;
+        first = i + 1;
+        *arena_out = arena > *arena_out ? arena : *arena_out;
+    }
+    return st;
+}
+
 /* Addresses; p->arena_bytes is also set when they do not fit. */
 static heddle_status give_addresses(const struct heddle_plan_job *job,
                                     struct heddle_plan *p, double work,
@@ -113,9 +174,7 @@ static heddle_status give_addresses(const struct heddle_plan_job *job,
     heddle_status st = lay_out(job, p, &tmp, &l);
 
     if (st == HEDDLE_OK)
-        st = heddle_plan_assign(l.block, l.nblocks, job->m->align,
-                                job->m->budget, work, job->deadline_ns,
-                                o->alloc, &p->arena_bytes);
+        st = assign_all(job, &l, work, &tmp, &p->arena_bytes);
     if (st == HEDDLE_OK) {
         kept = heddle_scratch_get(mem, l.nplaces, sizeof(*kept));
         nth = heddle_scratch_get(&tmp, (size_t)p->nsteps + 1, sizeof(*nth));

@@ -170,6 +170,13 @@ heddle_plan_assign(struct heddle_plan_block *block, uint32_t n, uint64_t align,
                    uint64_t budget, double work, uint64_t deadline_ns,
                    const struct heddle_allocator *a, uint64_t *arena_out);
 
+/* address_long.c: the same for very many blocks of which few are there at a time;
+ * HEDDLE_ENOENT: these are not. */
+HEDDLE_MUST_USE heddle_status heddle_plan_assign_long(
+    struct heddle_plan_block *block, uint32_t n, uint64_t align,
+    uint64_t budget, double work, uint64_t deadline_ns,
+    const struct heddle_allocator *a, uint64_t *arena_out);
+
 /* The same, from addresses that the blocks have: never above them. */
 HEDDLE_MUST_USE heddle_status
 heddle_plan_assign_lower(struct heddle_plan_block *block, uint32_t n,

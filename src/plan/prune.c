@@ -139,6 +139,16 @@ static void slow_passes(struct heddle_plan_search *x, struct heddle_plan_seq *s)
     }
 }
 
+void heddle_plan_prune_once(struct heddle_plan_search *x,
+                            struct heddle_plan_seq *s)
+{
+    uint8_t *mark = (uint8_t *)x->pick2;
+
+    x->work += 6.0 * s->n;
+    if (one_pass(x, s, mark))
+        heddle_plan_seq_remove(s, mark);
+}
+
 void heddle_plan_prune(struct heddle_plan_search *x, struct heddle_plan_seq *s)
 {
     uint8_t *mark = (uint8_t *)x->pick2;

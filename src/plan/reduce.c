@@ -25,6 +25,8 @@
 #define NEXT    64  /* values that one move keeps longer */
 #define NDEPTH  6
 #define KEEN    0.1 /* of the best score so far: less is not looked at */
+#define GOOD    0.8 /* of the best score: so good moves are taken at once, */
+#define MANY    64  /* by batches of that size */
 
 struct sample {
     uint32_t at;
@@ -46,7 +48,8 @@ struct heddle_plan_reduce {
     uint32_t *at;             /* [nops] the occurrence at the peak */
     uint32_t *live;           /* [nops] ops with something alive across it */
     uint32_t nlive;
-    uint32_t *stamp; /* [nops] of the set at hand */
+    uint32_t *stamp;  /* [nops] of the set at hand */
+    uint32_t *reader; /* [nops] its last reader in the set */
     uint32_t now;
     struct move *move;
     uint32_t nmove;
@@ -80,6 +83,7 @@ bool heddle_plan_reduce_init(struct heddle_plan_search *x)
     r->at = heddle_scratch_get(&x->mem, g->nops, sizeof(*r->at));
     r->live = heddle_scratch_get(&x->mem, g->nops, sizeof(*r->live));
     r->stamp = heddle_scratch_get(&x->mem, g->nops, sizeof(*r->stamp));
+    r->reader = heddle_scratch_get(&x->mem, g->nops, sizeof(*r->reader));
     r->move = heddle_scratch_get(&x->mem, g->nops, sizeof(*r->move));
     r->pool = heddle_scratch_get(&x->mem, r->pool_cap, sizeof(*r->pool));
     r->ins_at = heddle_scratch_get(&x->mem, r->ins_cap, sizeof(*r->ins_at));
@@ -88,9 +92,9 @@ bool heddle_plan_reduce_init(struct heddle_plan_search *x)
         heddle_scratch_get(&x->mem, r->ins_cap, sizeof(*r->ins_order));
     r->taken = heddle_scratch_get(&x->mem, g->nops, sizeof(*r->taken));
     return r->before != NULL && r->after != NULL && r->at != NULL &&
-           r->live != NULL && r->stamp != NULL && r->move != NULL &&
-           r->pool != NULL && r->ins_at != NULL && r->ins_op != NULL &&
-           r->ins_order != NULL && r->taken != NULL;
+           r->live != NULL && r->stamp != NULL && r->reader != NULL &&
+           r->move != NULL && r->pool != NULL && r->ins_at != NULL &&
+           r->ins_op != NULL && r->ins_order != NULL && r->taken != NULL;
 }
 
 /* ---- a look ---------------------------------------------------------------- */
@@ -280,29 +284,31 @@ static int64_t inserted_excess(const struct heddle_plan_search *x, int64_t base)
 
     for (uint32_t k = 0; k < r->nset; k++) {
         const struct heddle_plan_op *o = &g->ops[r->set[k]];
+
+        for (uint32_t i = 0; i < o->ninputs; i++) {
+            const uint32_t v = g->inputs[o->first_input + i];
+            const uint32_t by = g->values[v].op;
+
+            if (by != NONE && g->ops[by].first_value == v)
+                r->reader[by] = k;
+        }
+    }
+
+    for (uint32_t k = 0; k < r->nset; k++) {
+        const struct heddle_plan_op *o = &g->ops[r->set[k]];
         int64_t here;
 
         live += o->nvalues > 0 ? (int64_t)g->values[o->first_value].bytes : 0;
         here = live + (int64_t)o->work_bytes - x->budget;
         if (here > 0)
             excess += here;
-        if (r->nset > 32)
-            continue;
-        for (uint32_t j = 0; j < k; j++) {
-            const struct heddle_plan_op *w = &g->ops[r->set[j]];
-            bool is_read = false, is_read_later = false;
+        for (uint32_t i = 0; i < o->ninputs; i++) {
+            const uint32_t v = g->inputs[o->first_input + i];
+            const uint32_t by = g->values[v].op;
 
-            for (uint32_t l = j + 1; l < r->nset && !is_read_later; l++) {
-                const struct heddle_plan_op *q = &g->ops[r->set[l]];
-
-                for (uint32_t i = 0; i < q->ninputs; i++)
-                    if (g->inputs[q->first_input + i] == w->first_value) {
-                        is_read |= l == k;
-                        is_read_later |= l > k;
-                    }
-            }
-            if (is_read && !is_read_later && w->nvalues > 0)
-                live -= (int64_t)g->values[w->first_value].bytes;
+            if (by != NONE && r->stamp[by] == r->now && r->reader[by] == k &&
+                g->ops[by].first_value == v)
+                live -= (int64_t)g->values[v].bytes;
         }
     }
     return excess;
@@ -321,23 +327,47 @@ static int64_t own_bytes(const struct heddle_plan_search *x,
     return sum;
 }
 
+/* The first of the sample, but for the peak, at or behind p. */
+static uint32_t find_sample(const struct heddle_plan_reduce *r, uint32_t p)
+{
+    uint32_t lo = 1, hi = r->nsample;
+
+    while (lo < hi) {
+        const uint32_t mid = (lo + hi) / 2;
+
+        if (r->sample[mid].at < p)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
 /* Gain of the ranges at the sample; relief at the peak in *relief. */
 static double sample_gain(const struct heddle_plan_reduce *r, int64_t *relief)
 {
-    double gain = 0;
+    int64_t d[NSAMPLE] = {0};
+    uint32_t first = r->nsample, end = 1;
+    double gain;
 
-    for (uint32_t i = 0; i < r->nsample; i++) {
-        const uint32_t p = r->sample[i].at;
-        const int64_t e = r->sample[i].excess;
-        int64_t d = 0;
+    for (uint32_t k = 0; k < r->nrange; k++) {
+        const uint32_t lo = find_sample(r, r->range[k].from);
+        const uint32_t hi = find_sample(r, r->range[k].to);
 
-        for (uint32_t k = 0; k < r->nrange; k++)
-            d += r->range[k].from <= p && p < r->range[k].to ? r->range[k].bytes
-                                                             : 0;
-        if (i == 0)
-            *relief = -d;
-        gain += (double)(e + d > 0 ? -d : e);
+        if (r->range[k].from <= r->sample[0].at &&
+            r->sample[0].at < r->range[k].to)
+            d[0] += r->range[k].bytes;
+        for (uint32_t i = lo; i < hi; i++)
+            d[i] += r->range[k].bytes;
+        first = lo < first ? lo : first;
+        end = hi > end ? hi : end;
     }
+    *relief = -d[0];
+    gain =
+        (double)(r->sample[0].excess + d[0] > 0 ? -d[0] : r->sample[0].excess);
+    for (uint32_t i = first; i < end; i++)
+        gain += (double)(r->sample[i].excess + d[i] > 0 ? -d[i]
+                                                        : r->sample[i].excess);
     return gain;
 }
 
@@ -533,14 +563,20 @@ static bool apply(struct heddle_plan_search *x, struct heddle_plan_seq *s)
 {
     struct heddle_plan_reduce *r = x->reduce;
     int64_t excess = s->peak - x->budget;
+    double good = 0;
     uint32_t done = 0;
 
     r->nins = 0;
     r->round++;
-    while (r->nmove > 0 && excess > 0 && done < x->batch) {
+    while (r->nmove > 0 && excess > 0) {
         const uint32_t i = find_best(r);
         const struct move *m = &r->move[i];
         bool is_clash = false;
+
+        if (done == 0)
+            good = m->score * GOOD;
+        if (done >= x->batch && (x->batch < MANY || m->score < good))
+            break;
 
         for (uint32_t k = 1; k < m->nset && done > 0; k++)
             is_clash |= r->taken[r->pool[m->set + k]] == r->round;
@@ -575,7 +611,7 @@ bool heddle_plan_reduce(struct heddle_plan_search *x, struct heddle_plan_seq *s)
     struct heddle_plan_reduce *r = x->reduce;
     double least = INFINITY;
     int64_t lowest = INT64_MAX;
-    uint32_t worse = 0;
+    uint32_t worse = 0, length = s->n;
 
     while (s->peak > x->budget) {
         const double excess = total_excess(x, s);
@@ -601,6 +637,10 @@ bool heddle_plan_reduce(struct heddle_plan_search *x, struct heddle_plan_seq *s)
             try_op(x, s, r->live[i]);
         if (!apply(x, s))
             return false;
+        if (x->batch >= MANY && s->n > length + length / 4) {
+            heddle_plan_prune_once(x, s);
+            length = s->n;
+        }
     }
     return true;
 }

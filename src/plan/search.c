@@ -26,16 +26,17 @@ heddle_status heddle_plan_search_init(struct heddle_plan_search *x,
         .deadline_ns = job->deadline_ns + GRACE_NS,
         .room = heddle_plan_seq_room(job->g)};
     heddle_rng_seed(&x->rng, job->opts.seed);
-    x->pick = heddle_scratch_get(&x->mem, x->room, sizeof(*x->pick));
-    x->pick2 = heddle_scratch_get(&x->mem, x->room, sizeof(*x->pick2));
-    x->save = heddle_scratch_get(&x->mem, x->room, sizeof(*x->save));
-    x->key = heddle_scratch_get(&x->mem, x->room, sizeof(*x->key));
+    x->pick = heddle_scratch_raw(&x->mem, x->room, sizeof(*x->pick));
+    x->pick2 = heddle_scratch_raw(&x->mem, x->room, sizeof(*x->pick2));
+    x->save = heddle_scratch_raw(&x->mem, x->room, sizeof(*x->save));
+    x->key = heddle_scratch_raw(&x->mem, x->room, sizeof(*x->key));
     x->aside = heddle_scratch_get(&x->mem, x->g->nops, sizeof(*x->aside));
-    x->kept = heddle_scratch_get(&x->mem, x->room, sizeof(*x->kept));
-    x->top = heddle_scratch_get(&x->mem, x->room, sizeof(*x->top));
+    x->kept = heddle_scratch_raw(&x->mem, x->room, sizeof(*x->kept));
+    x->held = heddle_scratch_raw(&x->mem, x->room, sizeof(*x->held));
+    x->top = heddle_scratch_raw(&x->mem, x->room, sizeof(*x->top));
     if (x->aside == NULL || x->top == NULL || x->kept == NULL ||
-        x->pick == NULL || x->pick2 == NULL || x->save == NULL ||
-        x->key == NULL || !heddle_plan_reduce_init(x)) {
+        x->held == NULL || x->pick == NULL || x->pick2 == NULL ||
+        x->save == NULL || x->key == NULL || !heddle_plan_reduce_init(x)) {
         heddle_plan_search_fini(x);
         return heddle_plan_fail(&job->opts.base, HEDDLE_ENOMEM,
                                 "no memory for the solver");
@@ -92,6 +93,7 @@ heddle_status heddle_plan_seq_finish(struct heddle_plan_search *x,
 #define LOOKS       20
 #define FEW         300 /* operations whose addresses take no time */
 #define LOCAL       12 /* looks at addresses that are over only here and there */
+#define SPARE       400 /* part of the budget, for addresses of a large graph */
 #define REORDER     4e6 /* positions looked at for another order */
 
 static double sum_times(const struct heddle_plan_graph *g)
@@ -169,13 +171,16 @@ heddle_status heddle_plan_greedy_seq(struct heddle_plan_search *x,
                                      struct heddle_plan_seq *s)
 {
     const uint32_t batch = x->batch;
+    const int64_t budget = x->budget;
     heddle_status st = start_seq(x, s);
     bool is_done;
 
     if (st != HEDDLE_OK)
         return st;
-    x->batch = x->g->nops > LARGE ? 64 : 4;
+    x->batch = x->g->nops > LARGE ? 64 + x->g->nops / 96 : 4;
     x->max_time = MOST * sum_times(x->g);
+    if (x->g->nops > LARGE) /* addresses of so many are seldom tight */
+        x->budget -= x->budget / SPARE;
     is_done = heddle_plan_reduce(x, s);
     if (!is_done && !x->is_free) {
         st = start_seq(x, s);
@@ -185,6 +190,7 @@ heddle_status heddle_plan_greedy_seq(struct heddle_plan_search *x,
     x->max_time = INFINITY;
     if (is_done)
         heddle_plan_prune(x, s);
+    x->budget = budget;
     return st != HEDDLE_OK || is_done ? st : HEDDLE_ENOENT;
 }
 
@@ -307,14 +313,14 @@ heddle_status heddle_plan_place_seq(struct heddle_plan_search *x,
         st = heddle_plan_seq_finish(x, s, solver, bound, deadline, &over, out);
         if (st != HEDDLE_ENOENT || over <= budget)
             return st;
-        memcpy(x->kept, s->op, n * sizeof(*s->op));
+        memcpy(x->held, s->op, n * sizeof(*s->op));
         st = leave_room(x, s, k < LOCAL, over);
         if (st == HEDDLE_ENOMEM)
             return heddle_plan_fail(o, st, "no memory for the solver");
         if (st != HEDDLE_OK) {
             if (deadline != 0 || x->is_patient)
                 break;
-            memcpy(s->op, x->kept, n * sizeof(*s->op));
+            memcpy(s->op, x->held, n * sizeof(*s->op));
             s->n = n;
             if (!heddle_plan_seq_eval(s))
                 break;

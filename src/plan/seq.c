@@ -42,19 +42,21 @@ bool heddle_plan_seq_init(struct heddle_plan_seq *s,
     s->g = g;
     s->cap = cap;
     s->vcap = (uint32_t)(per_op * cap < UINT32_MAX ? per_op * cap : UINT32_MAX);
-    s->op = heddle_scratch_get(mem, cap, sizeof(*s->op));
-    s->prev = heddle_scratch_get(mem, cap, sizeof(*s->prev));
-    s->next = heddle_scratch_get(mem, cap, sizeof(*s->next));
-    s->base = heddle_scratch_get(mem, (size_t)cap + 1, sizeof(*s->base));
-    s->last = heddle_scratch_get(mem, s->vcap, sizeof(*s->last));
-    s->mem = heddle_scratch_get(mem, cap, sizeof(*s->mem));
-    s->diff = heddle_scratch_get(mem, (size_t)cap + 2, sizeof(*s->diff));
+    s->op = heddle_scratch_raw(mem, cap, sizeof(*s->op));
+    s->prev = heddle_scratch_raw(mem, cap, sizeof(*s->prev));
+    s->next = heddle_scratch_raw(mem, cap, sizeof(*s->next));
+    s->base = heddle_scratch_raw(mem, (size_t)cap + 1, sizeof(*s->base));
+    s->last = heddle_scratch_raw(mem, s->vcap, sizeof(*s->last));
+    s->mem = heddle_scratch_raw(mem, cap, sizeof(*s->mem));
+    s->diff = heddle_scratch_raw(mem, (size_t)cap + 2, sizeof(*s->diff));
     s->tail = heddle_scratch_get(mem, g->nops, sizeof(*s->tail));
     s->none = heddle_scratch_get(mem, g->nvalues, sizeof(*s->none));
     s->tree.max =
-        heddle_scratch_get(mem, 2 * (size_t)pow2(cap), sizeof(*s->tree.max));
+        heddle_scratch_raw(mem, 2 * (size_t)pow2(cap), sizeof(*s->tree.max));
     s->tree.add =
-        heddle_scratch_get(mem, 2 * (size_t)pow2(cap), sizeof(*s->tree.add));
+        heddle_scratch_raw(mem, 2 * (size_t)pow2(cap), sizeof(*s->tree.add));
+    if (s->base != NULL)
+        s->base[0] = 0;
     return s->op != NULL && s->prev != NULL && s->next != NULL &&
            s->base != NULL && s->last != NULL && s->mem != NULL &&
            s->diff != NULL && s->tail != NULL && s->none != NULL &&

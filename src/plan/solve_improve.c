@@ -331,10 +331,10 @@ static bool improve_init(struct improve *m)
 {
     struct heddle_scratch *mem = &m->x.mem;
 
-    m->mark = heddle_scratch_get(mem, m->x.room, sizeof(*m->mark));
-    m->again = heddle_scratch_get(mem, m->x.room, sizeof(*m->again));
+    m->mark = heddle_scratch_raw(mem, m->x.room, sizeof(*m->mark));
+    m->again = heddle_scratch_raw(mem, m->x.room, sizeof(*m->again));
     m->aside = heddle_scratch_get(mem, m->x.g->nops, sizeof(*m->aside));
-    m->given = heddle_scratch_get(mem, m->x.room, sizeof(*m->given));
+    m->given = heddle_scratch_raw(mem, m->x.room, sizeof(*m->given));
     if (m->mark == NULL || m->again == NULL || m->aside == NULL ||
         m->given == NULL ||
         !heddle_plan_seq_init(&m->cur, m->x.g, m->x.room, mem) ||
@@ -595,6 +595,14 @@ static heddle_status search(struct improve *m,
     return st;
 }
 
+static bool has_once(const struct heddle_plan_graph *g)
+{
+    for (uint32_t i = 0; i < g->nops; i++)
+        if ((g->ops[i].flags & HEDDLE_PLAN_ONCE) != 0)
+            return true;
+    return false;
+}
+
 static heddle_status run(struct improve *m, const struct heddle_plan_job *job)
 {
     struct heddle_plan_search *x = &m->x;
@@ -603,7 +611,11 @@ static heddle_status run(struct improve *m, const struct heddle_plan_job *job)
     for (uint32_t i = 0; i < job->g->nops; i++)
         m->base += job->g->ops[i].time;
     m->work_max = RATE * job->opts.time_limit_s;
-    st = heddle_plan_bound_dag(&m->job, 0, 0, &m->bound);
+    m->bound = m->base;
+    /* a large graph gets its bound after its first plan */
+    st = m->x.g->nops <= LARGE || has_once(m->x.g)
+             ? heddle_plan_bound_dag(&m->job, 0, 0, &m->bound)
+             : HEDDLE_OK;
     if (st != HEDDLE_OK)
         return st;
     if (isinf(m->bound))
