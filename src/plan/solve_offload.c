@@ -50,6 +50,7 @@ struct joint {
     double bound, bound_alone; /* of joint plans, of moving alone */
     double base;               /* every operation once */
     double copied_by;          /* when the best loads were copied out */
+    uint32_t nloads;           /* sets of loads tried */
     uint64_t target;
     struct entry pool[POOL]; /* shortest first */
     uint32_t npool;
@@ -349,8 +350,8 @@ static heddle_status try_budgets(struct joint *j)
 
 /* ---- both questions at once ------------------------------------------------------ */
 
-static heddle_status solve_loads(struct joint *j, double end, uint64_t budget,
-                                 double share, double *end_out)
+static heddle_status solve_loads(struct joint *j, double end, double share,
+                                 double *end_out)
 {
     const struct heddle_plan_job *job = j->job;
     struct heddle_scratch mem = heddle_scratch_make(job->opts.base.alloc);
@@ -363,6 +364,7 @@ static heddle_status solve_loads(struct joint *j, double end, uint64_t budget,
 
     *end_out = INFINITY;
     sub.opts.base.why = NULL;
+    sub.opts.seed += j->nloads++;
     if (is_moved != NULL)
         st = heddle_plan_loads_choose(job, end, &mem, is_moved);
     if (st == HEDDLE_OK)
@@ -373,8 +375,8 @@ static heddle_status solve_loads(struct joint *j, double end, uint64_t budget,
         sub.floor = heddle_plan_floor(l.g, NULL);
         st = heddle_plan_users_make(l.g, &mem, &sub.users);
     }
-    if (st == HEDDLE_OK && sub.floor <= budget)
-        st = solve_other(&sub, heddle_plan_find_solver("improve"), budget,
+    if (st == HEDDLE_OK && sub.floor <= j->target)
+        st = solve_other(&sub, heddle_plan_find_solver("improve"), j->target,
                          share, &p);
     if (st == HEDDLE_OK && p != NULL) {
         st = reserve(j, &j->trial, p->nsteps);
@@ -406,14 +408,13 @@ static heddle_status try_loads(struct joint *j)
 
     j->copied_by = at;
     for (int k = 0; k < 6 && !is_late(j); k++) {
-        HEDDLE_TRY(solve_loads(j, parts[k] * at, j->target, 0.02, &end));
+        HEDDLE_TRY(solve_loads(j, parts[k] * at, 0.02, &end));
         if (end < best) {
             best = end;
             j->copied_by = parts[k] * at;
         }
     }
-    return is_late(j) ? HEDDLE_OK
-                      : solve_loads(j, j->copied_by, j->target, 0.06, &end);
+    return is_late(j) ? HEDDLE_OK : solve_loads(j, j->copied_by, 0.06, &end);
 }
 
 /* ---- one repetition less or more ------------------------------------------------ */
@@ -647,48 +648,48 @@ static heddle_status climb_all(struct joint *j)
     return HEDDLE_OK;
 }
 
-/* The pool for another target, and what can be found for it. */
-static heddle_status go_to(struct joint *j, uint64_t target)
+/* The pool for another target, and what else can be found for it. */
+static heddle_status go_to(struct joint *j, uint64_t target, double part)
 {
     struct entry all[POOL];
     double end;
 
     memcpy(all, j->pool, sizeof(all));
-    HEDDLE_TRY(retime(j, all, j->npool, target));
+    if (target != j->target)
+        HEDDLE_TRY(retime(j, all, j->npool, target));
     if (!is_late(j))
-        HEDDLE_TRY(solve_loads(j, j->copied_by, target, 0.05, &end));
+        HEDDLE_TRY(solve_loads(j, part * j->copied_by, 0.08, &end));
     return climb_all(j);
 }
 
 /*
  * Addresses need more than the values do. When those of the best do not fit, all
- * is fitted to less memory, as much less as they were over; when they do, to
- * half of the way back.
+ * is fitted to less memory, as much less as they were over; when they do, to half
+ * of the way back. What is left of the time goes into other loads.
  */
 static heddle_status settle(struct joint *j, bool has_other,
                             struct heddle_plan **out)
 {
+    static const double parts[] = {1, 0.85, 1.15, 0.7, 1.3, 0.95, 1.05, 1};
     const uint64_t budget = j->job->m->budget;
     uint64_t hi = budget, lo = 0;
 
-    for (int i = 0; i < TARGETS; i++) {
+    for (int i = 0;; i++) {
         uint64_t over, target;
 
         HEDDLE_TRY(try_addresses(j, &over, out));
         *(over == 0 ? &lo : &hi) = j->target;
         if (lo > 0)
-            target = lo + (hi - lo) / 2;
+            target = hi - lo > budget / 200 ? lo + (hi - lo) / 2 : lo;
         else
             target = (uint64_t)((double)j->target * 0.998 *
                                 fmax(0.9, (double)budget / (double)over));
         set_stop(j, 0.95);
-        if (lo + budget / 200 >= hi ||
-            ((*out != NULL || has_other) && is_late(j)))
-            break;
+        if (i == TARGETS || ((*out != NULL || has_other) && is_late(j)))
+            return HEDDLE_OK;
         j->stop_s -= (j->stop_s - heddle_plan_job_seconds(j->job)) / 2;
-        HEDDLE_TRY(go_to(j, target));
+        HEDDLE_TRY(go_to(j, target, parts[i]));
     }
-    return HEDDLE_OK;
 }
 
 static heddle_status solve_joint(struct joint *j,
