@@ -10,8 +10,8 @@
  * What it should be is the sum of the blocks at the busiest step: no addresses
  * can be below that.
  *
- * Structure   `placed` by offset, so that one walk over it meets the gaps from
- *             below. Deterministic for a number of comparisons; a deadline may
+ * Structure   placed blocks by offset and by end, so that one walk meets the gaps
+ *             from below. Deterministic for an amount of work; a deadline may
  *             stop it earlier.
  * Cost        a pass O(n^2) comparisons.
  */
@@ -28,35 +28,92 @@
 
 /* ---- slots ----------------------------------------------------------------- */
 
-void heddle_plan_arena_insert(struct heddle_plan_arena *a, uint32_t id,
-                              uint64_t offset)
+/* The first place with at >= x. */
+static uint32_t find_place(const struct heddle_plan_rank *r, uint32_t n,
+                           uint64_t x)
 {
-    const struct heddle_plan_block *b = &a->block[id];
-    uint32_t lo = 0, hi = a->nplaced;
+    uint32_t lo = 0, hi = n;
 
     while (lo < hi) {
         const uint32_t mid = lo + (hi - lo) / 2;
 
-        if (a->placed[mid].offset <= offset)
+        if (r->at[mid] < x)
             lo = mid + 1;
         else
             hi = mid;
     }
-    memmove(&a->placed[lo + 1], &a->placed[lo],
-            (a->nplaced - lo) * sizeof(*a->placed));
-    a->placed[lo] = (struct heddle_plan_slot){.offset = offset,
-                                              .next = offset + a->size[id],
-                                              .begin = b->begin,
-                                              .stop = b->end,
-                                              .id = id};
+    return lo;
+}
+
+/* Moves what is at `from` and behind it to `to`; n of them in all. */
+static void shift(struct heddle_plan_rank *r, uint32_t to, uint32_t from,
+                  uint32_t n)
+{
+    memmove(&r->at[to], &r->at[from], (n - from) * sizeof(*r->at));
+    memmove(&r->begin[to], &r->begin[from], (n - from) * sizeof(*r->begin));
+    memmove(&r->stop[to], &r->stop[from], (n - from) * sizeof(*r->stop));
+    memmove(&r->id[to], &r->id[from], (n - from) * sizeof(*r->id));
+}
+
+static void rank_insert(struct heddle_plan_arena *a, struct heddle_plan_rank *r,
+                        uint32_t id, uint64_t at)
+{
+    const uint32_t k = find_place(r, a->nplaced, at);
+
+    shift(r, k + 1, k, a->nplaced);
+    r->at[k] = at;
+    r->begin[k] = a->block[id].begin;
+    r->stop[k] = a->block[id].end;
+    r->id[k] = id;
+}
+
+static void rank_remove(struct heddle_plan_arena *a, struct heddle_plan_rank *r,
+                        uint32_t id, uint64_t at)
+{
+    uint32_t k = find_place(r, a->nplaced, at);
+
+    while (r->id[k] != id)
+        k++;
+    shift(r, k, k + 1, a->nplaced);
+}
+
+void heddle_plan_arena_insert(struct heddle_plan_arena *a, uint32_t id,
+                              uint64_t offset)
+{
+    a->offset[id] = offset;
+    rank_insert(a, &a->low, id, offset);
+    rank_insert(a, &a->high, id, offset + a->size[id]);
     a->nplaced++;
 }
 
-void heddle_plan_arena_remove(struct heddle_plan_arena *a, uint32_t k)
+void heddle_plan_arena_remove(struct heddle_plan_arena *a, uint32_t id)
 {
+    rank_remove(a, &a->low, id, a->offset[id]);
+    rank_remove(a, &a->high, id, a->offset[id] + a->size[id]);
     a->nplaced--;
-    memmove(&a->placed[k], &a->placed[k + 1],
-            (a->nplaced - k) * sizeof(*a->placed));
+}
+
+void heddle_plan_arena_near(struct heddle_plan_arena *a,
+                            const struct heddle_plan_rank *r, uint32_t id)
+{
+    const uint32_t begin = a->block[id].begin, end = a->block[id].end;
+    const uint32_t *from = r->begin, *to = r->stop, nplaced = a->nplaced;
+    uint32_t *near = a->near, n = 0;
+    uint8_t *is_near = a->is_near;
+
+    /* two loops: the first one for vectors, the second one over those near */
+    for (uint32_t i = 0; i < nplaced; i++)
+        is_near[i] = (from[i] < end) & (begin < to[i]);
+    memset(&is_near[nplaced], 0, 8);
+    for (uint32_t i = 0; i < nplaced; i += 8) {
+        uint64_t word = 0;
+
+        for (uint32_t k = 0; k < 8; k++)
+            word |= (uint64_t)is_near[i + k] << 8 * k;
+        for (; word != 0; word &= word - 1)
+            near[n++] = i + ((uint32_t)__builtin_ctzll(word) >> 3);
+    }
+    a->nnear = n;
 }
 
 void heddle_plan_arena_keep(struct heddle_plan_arena *a)
@@ -64,16 +121,14 @@ void heddle_plan_arena_keep(struct heddle_plan_arena *a)
     uint64_t arena = 0;
 
     for (uint32_t i = 0; i < a->n; i++) {
-        const struct heddle_plan_slot *x = &a->placed[i];
-        const uint64_t end = x->offset + a->block[x->id].bytes;
+        const uint64_t end = a->offset[i] + a->block[i].bytes;
 
         arena = end > arena ? end : arena;
     }
     if (arena > a->best_arena)
         return;
     a->best_arena = arena;
-    for (uint32_t i = 0; i < a->n; i++)
-        a->best[a->placed[i].id] = a->placed[i].offset;
+    memcpy(a->best, a->offset, a->n * sizeof(*a->best));
 }
 
 bool heddle_plan_arena_is_good(const struct heddle_plan_arena *a)
@@ -92,28 +147,24 @@ bool heddle_plan_arena_is_late(const struct heddle_plan_arena *a)
 
 /* ---- one pass -------------------------------------------------------------- */
 
-/* Without branches where the processor could not guess: most of the time is
- * spent here. */
-static uint64_t find_gap(const struct heddle_plan_arena *a, uint32_t id,
+static uint64_t find_gap(struct heddle_plan_arena *a, uint32_t id,
                          bool is_tight)
 {
     const uint64_t bytes = a->block[id].bytes;
-    const uint32_t begin = a->block[id].begin, end = a->block[id].end;
     uint64_t top = 0, best = UINT64_MAX, slack = UINT64_MAX;
 
-    for (uint32_t i = 0; i < a->nplaced; i++) {
-        const struct heddle_plan_slot *x = &a->placed[i];
-        const bool is_near = (x->begin < end) & (begin < x->stop);
+    heddle_plan_arena_near(a, &a->low, id);
+    for (uint32_t i = 0; i < a->nnear; i++) {
+        const uint32_t k = a->near[i];
+        const uint64_t at = a->low.at[k], end = at + a->size[a->low.id[k]];
 
-        if (is_near & (x->offset >= top + bytes)) {
+        if (at >= top + bytes && at - top - bytes < slack) {
             if (!is_tight)
                 return top;
-            if (x->offset - top - bytes < slack) {
-                slack = x->offset - top - bytes;
-                best = top;
-            }
+            slack = at - top - bytes;
+            best = top;
         }
-        top = is_near & (x->next > top) ? x->next : top;
+        top = end > top ? end : top;
     }
     return best != UINT64_MAX ? best : top;
 }
@@ -201,18 +252,12 @@ static void try_rules(struct heddle_plan_arena *a)
         }
 }
 
-/* Every block as low as it can be, from below: where the top stays high, memory
- * is short. */
-static void settle(struct heddle_plan_arena *a)
+void heddle_plan_arena_settle(struct heddle_plan_arena *a)
 {
     for (uint32_t i = 0; i < a->n; i++)
         a->key[i] = -(double)a->best[i];
     sort(a);
-    a->nplaced = 0;
-    for (uint32_t i = 0; i < a->n; i++)
-        heddle_plan_arena_insert(a, a->order[i],
-                                 find_gap(a, a->order[i], false));
-    heddle_plan_arena_keep(a);
+    pass(a, false);
 }
 
 /* ---- all of it ------------------------------------------------------------- */
@@ -248,23 +293,40 @@ static uint64_t find_least(struct heddle_plan_arena *a)
     return most;
 }
 
+static bool rank_init(struct heddle_plan_rank *r, uint32_t n,
+                      struct heddle_scratch *mem)
+{
+    r->at = heddle_scratch_get(mem, n, sizeof(*r->at));
+    r->begin = heddle_scratch_get(mem, n, sizeof(*r->begin));
+    r->stop = heddle_scratch_get(mem, n, sizeof(*r->stop));
+    r->id = heddle_scratch_get(mem, n, sizeof(*r->id));
+    return r->at != NULL && r->begin != NULL && r->stop != NULL &&
+           r->id != NULL;
+}
+
 static bool arena_init(struct heddle_plan_arena *a, struct heddle_scratch *mem)
 {
-    a->size = heddle_scratch_get(mem, a->n, sizeof(*a->size));
-    a->placed = heddle_scratch_get(mem, a->n, sizeof(*a->placed));
-    a->best = heddle_scratch_get(mem, a->n, sizeof(*a->best));
-    a->order = heddle_scratch_get(mem, a->n, sizeof(*a->order));
-    a->key = heddle_scratch_get(mem, a->n, sizeof(*a->key));
-    a->queue = heddle_scratch_get(mem, a->n, sizeof(*a->queue));
-    a->heavy = heddle_scratch_get(mem, a->n, sizeof(*a->heavy));
-    a->hard = heddle_scratch_get(mem, a->n, sizeof(*a->hard));
-    a->near = heddle_scratch_get(mem, a->n, sizeof(*a->near));
-    a->low = heddle_scratch_get(mem, a->n, sizeof(*a->low));
-    a->high = heddle_scratch_get(mem, a->n, sizeof(*a->high));
-    return a->size != NULL && a->placed != NULL && a->best != NULL &&
-           a->order != NULL && a->key != NULL && a->queue != NULL &&
-           a->heavy != NULL && a->hard != NULL && a->near != NULL &&
-           a->low != NULL && a->high != NULL;
+    const uint32_t n = a->n;
+
+    a->size = heddle_scratch_get(mem, n, sizeof(*a->size));
+    a->offset = heddle_scratch_get(mem, n, sizeof(*a->offset));
+    a->best = heddle_scratch_get(mem, n, sizeof(*a->best));
+    a->order = heddle_scratch_get(mem, n, sizeof(*a->order));
+    a->key = heddle_scratch_get(mem, n, sizeof(*a->key));
+    a->is_near = heddle_scratch_get(mem, (size_t)n + 8, sizeof(*a->is_near));
+    a->near = heddle_scratch_get(mem, n, sizeof(*a->near));
+    a->queue = heddle_scratch_get(mem, n, sizeof(*a->queue));
+    a->heavy = heddle_scratch_get(mem, n, sizeof(*a->heavy));
+    a->hard = heddle_scratch_get(mem, n, sizeof(*a->hard));
+    a->weight = heddle_scratch_get(mem, n, sizeof(*a->weight));
+    a->above = heddle_scratch_get(mem, (size_t)n + 1, sizeof(*a->above));
+    a->below = heddle_scratch_get(mem, (size_t)n + 1, sizeof(*a->below));
+    return a->size != NULL && a->offset != NULL && a->best != NULL &&
+           a->order != NULL && a->key != NULL && a->is_near != NULL &&
+           a->near != NULL && a->queue != NULL && a->heavy != NULL &&
+           a->hard != NULL && a->weight != NULL && a->above != NULL &&
+           a->below != NULL && rank_init(&a->low, n, mem) &&
+           rank_init(&a->high, n, mem);
 }
 
 /* All of them on top of each other: nothing can be above that. */
@@ -327,8 +389,7 @@ static heddle_status assign(struct heddle_plan_block *block, uint32_t n,
         take_offsets(&a);
     else
         try_rules(&a);
-    if (heddle_plan_arena_eject(&a))
-        settle(&a);
+    heddle_plan_arena_eject(&a);
     for (uint32_t i = 0; i < n; i++)
         block[i].offset = a.best[i];
     *arena_out = a.best_arena;

@@ -3,66 +3,48 @@
  * arena_eject: lower addresses for blocks that have some.
  *
  * The arena is made a little smaller than the best known. Blocks that stick out
- * lose their address and wait. The largest that waits is put where it costs least:
- * into a gap that holds it, the tightest first, or else on top of blocks that then
- * lose theirs. A block costs its weight, and that grows each time it had to take
- * others away, so that in the end those that are hard to place stay. When nobody
- * waits, the arena is smaller; when too long nobody is placed for good, we go
- * back to the best addresses and ask for less. (The idea is from vehicle routing: Nagata
+ * lose their address and wait. The one that weighs most is put where it costs
+ * least: into a gap that holds it, the tightest first, or else on top of blocks
+ * that then lose theirs. A block costs its weight, and that grows each time it had
+ * to take others away, so that in the end those that are hard to place come first
+ * and stay. When nobody waits, the arena is smaller, and all blocks are let down:
+ * often that is smaller still. When too long nobody is placed for good, we go back
+ * to the best addresses and ask for less. (The idea is from vehicle routing: Nagata
  * and Braysy, 2009.)
  *
- * Integers only: the same on every machine, for a number of steps.
+ * Integers only: the same on every machine, for an amount of work.
  *
- * Cost   a step O(placed + near * few), near: blocks in the time of one.
+ * Cost   a step O(placed + near), near: blocks in the time of one.
  */
 #include <math.h>
 #include <string.h>
 
 #include "plan/arena.h"
 
-#define PATIENCE 20  /* steps per block without progress */
-#define PART     10  /* of what is above the least: taken off at once */
-#define PARTS    640 /* the least that is */
-#define HARD_MAX 100000
-#define HEAVY    1000 /* the largest weight at the beginning */
+#define PATIENCE    20  /* steps per block without progress */
+#define PART        10  /* of what is above the least: taken off at once */
+#define PARTS       640 /* the least that is */
+#define HARD_MAX    100000
+#define WORK_STEP   150. /* of a step, in units of `work` */
+#define WORK_PLACED 0.5  /* for each block that has an address */
+#define WORK_NEAR   4.0  /* and for each near it */
+#define HEAVY       1000 /* the largest weight at the beginning */
 
 /* ---- where to --------------------------------------------------------------- */
 
-static void sort_near(struct heddle_plan_near *x, uint32_t n)
+/* Where the blocks in the time of `id` begin, or end, from below; one at the end
+ * that is above everything. */
+static void find_near(struct heddle_plan_arena *a,
+                      const struct heddle_plan_rank *r, uint32_t id,
+                      struct heddle_plan_near *out)
 {
-    for (uint32_t i = 1; i < n; i++) {
-        const struct heddle_plan_near t = x[i];
-        uint32_t k = i;
+    heddle_plan_arena_near(a, r, id);
+    for (uint32_t i = 0; i < a->nnear; i++) {
+        const uint32_t k = a->near[i];
 
-        for (; k > 0 && x[k - 1].at > t.at; k--)
-            x[k] = x[k - 1];
-        x[k] = t;
+        out[i] = (struct heddle_plan_near){r->at[k], a->weight[r->id[k]]};
     }
-}
-
-/* The blocks in the time of `id`: in near and low by offset, in high by end. */
-static void find_near(struct heddle_plan_arena *a, uint32_t id)
-{
-    const uint32_t begin = a->block[id].begin, end = a->block[id].end;
-    uint32_t n = 0;
-
-    for (uint32_t i = 0; i < a->nplaced; i++) {
-        const struct heddle_plan_slot *x = &a->placed[i];
-
-        a->near[n] = i; /* without a branch that nobody can guess */
-        n += (x->begin < end) & (begin < x->stop);
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        const struct heddle_plan_slot *x = &a->placed[a->near[i]];
-        const uint64_t weight = (uint64_t)a->heavy[x->id] * a->hard[x->id];
-
-        a->low[i] = (struct heddle_plan_near){x->offset, weight};
-        a->high[i] = (struct heddle_plan_near){x->next, weight};
-    }
-    /* almost sorted: blocks are small */
-    sort_near(a->high, n);
-    a->work += a->nplaced + 6.0 * n;
-    a->nnear = n;
+    out[a->nnear] = (struct heddle_plan_near){.at = UINT64_MAX};
 }
 
 /*
@@ -76,67 +58,75 @@ static uint64_t find_spot(struct heddle_plan_arena *a, uint32_t id,
 {
     const uint64_t size = a->size[id];
     const uint64_t last = (top - a->block[id].bytes) / a->align * a->align;
+    const struct heddle_plan_near *above = a->above, *below = a->below;
     uint64_t at = 0, o = 0, cost = 0, least = UINT64_MAX, width = 0;
-    uint32_t n, in = 0, out = 0, ties = 0;
+    uint32_t ties = 0;
 
-    find_near(a, id);
-    n = a->nnear;
+    find_near(a, &a->high, id, a->below);
+    find_near(a, &a->low, id, a->above); /* near: by offset */
     for (;;) {
-        uint64_t to;
-        bool is_better;
+        while (above->at < o + size)
+            cost += (above++)->weight;
+        while (below->at <= o)
+            cost -= (below++)->weight;
+        if (cost <= least) {
+            const uint64_t to =
+                above->at - size < last ? above->at - size : last;
+            const bool is_better = cost < least || to - o < width;
 
-        for (; in < n && a->low[in].at < o + size; in++)
-            cost += a->low[in].weight;
-        for (; out < n && a->high[out].at <= o; out++)
-            cost -= a->high[out].weight;
-        to =
-            in < n && a->low[in].at - size < last ? a->low[in].at - size : last;
-        ties = cost < least ? 1 : ties + (cost == least);
-        is_better =
-            cost < least ||
-            (cost == least &&
-             (to - o < width ||
-              (to - o == width && heddle_rng_below32(&a->rng, ties) == 0)));
-        if (is_better) {
-            least = cost;
-            width = to - o;
-            at = heddle_rng_below32(&a->rng, 2) == 0 ? to : o;
+            ties = is_better ? 1 : ties + (to - o == width);
+            if (is_better ||
+                (to - o == width && heddle_rng_below32(&a->rng, ties) == 0)) {
+                least = cost;
+                width = to - o;
+                at = heddle_rng_below32(&a->rng, 2) == 0 ? to : o;
+            }
         }
-        if (out == n || a->high[out].at > last)
+        if (below->at > last)
             break;
-        o = a->high[out].at;
+        o = below->at;
     }
+    a->work += WORK_STEP + WORK_PLACED * a->nplaced + WORK_NEAR * a->nnear;
     *cost_out = least;
     return at;
 }
 
 /* ---- steps ------------------------------------------------------------------ */
 
-/* The heaviest that waits. */
+/* The one that waits and weighs most. */
 static uint32_t next_in_queue(struct heddle_plan_arena *a, uint32_t *n)
 {
     uint32_t best = *n - 1, id;
 
     for (uint32_t i = 0; i < *n; i++)
-        if (a->heavy[a->queue[i]] > a->heavy[a->queue[best]])
+        if (a->weight[a->queue[i]] > a->weight[a->queue[best]])
             best = i;
+    a->work += WORK_PLACED * *n;
     id = a->queue[best];
     a->queue[best] = a->queue[--*n];
     return id;
+}
+
+static void set_hard(struct heddle_plan_arena *a, uint32_t id, uint32_t hard)
+{
+    a->hard[id] = hard;
+    a->weight[id] = (uint64_t)a->heavy[id] * hard;
 }
 
 /* Those near `id` that would overlap it at `at` wait again. */
 static void eject(struct heddle_plan_arena *a, uint32_t id, uint64_t at,
                   uint32_t *nqueue)
 {
+    const uint64_t end = at + a->size[id];
+
     /* from above: what is below keeps its index */
     for (uint32_t i = a->nnear; i-- > 0;) {
-        const struct heddle_plan_slot *x = &a->placed[a->near[i]];
+        const uint32_t x = a->low.id[a->near[i]];
 
-        if (x->next <= at || x->offset >= at + a->size[id])
+        if (a->offset[x] + a->size[x] <= at || a->offset[x] >= end)
             continue;
-        a->queue[(*nqueue)++] = x->id;
-        heddle_plan_arena_remove(a, a->near[i]);
+        a->queue[(*nqueue)++] = x;
+        heddle_plan_arena_remove(a, x);
     }
 }
 
@@ -147,13 +137,13 @@ static uint32_t begin(struct heddle_plan_arena *a, uint64_t top)
 
     a->nplaced = 0;
     for (uint32_t i = 0; i < a->n; i++) {
-        a->hard[i] = 1 + (a->hard[i] - 1) / 2;
+        set_hard(a, i, 1 + (a->hard[i] - 1) / 2);
         if (a->best[i] + a->block[i].bytes <= top)
             heddle_plan_arena_insert(a, i, a->best[i]);
         else
             a->queue[n++] = i;
     }
-    a->work += 4.0 * a->n;
+    a->work += WORK_STEP * a->n;
     return n;
 }
 
@@ -171,7 +161,7 @@ static bool fit(struct heddle_plan_arena *a, uint64_t top)
             return false;
         at = find_spot(a, id, top, &cost);
         if (cost > 0) {
-            a->hard[id] += a->hard[id] < HARD_MAX;
+            set_hard(a, id, a->hard[id] + (a->hard[id] < HARD_MAX));
             eject(a, id, at, &n);
         }
         heddle_plan_arena_insert(a, id, at);
@@ -200,7 +190,7 @@ static void weigh(struct heddle_plan_arena *a)
         const double area = (double)b->bytes * (b->end - b->begin);
 
         a->heavy[i] = 1 + (uint32_t)((HEAVY - 1) * sqrt(sqrt(area / most)));
-        a->hard[i] = 1;
+        set_hard(a, i, 1);
     }
 }
 
@@ -222,6 +212,7 @@ bool heddle_plan_arena_eject(struct heddle_plan_arena *a)
             break;
         if (fit(a, top)) {
             heddle_plan_arena_keep(a);
+            heddle_plan_arena_settle(a);
             parts = parts * 2 / 3 > PART ? parts * 2 / 3 : PART;
         } else {
             parts = parts * 2 < PARTS ? parts * 2 : PARTS;

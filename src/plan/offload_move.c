@@ -5,8 +5,8 @@
  * One sweep in program order decides what leaves: before an operation that has no
  * room, values that it does not read go, those first that cost least per byte of
  * room: the waiting that the copies would cause, and the price of the link. A copy
- * out begins right behind the operation that made the value; the value is
- * discarded only where its room is needed, since everything behind a discard waits
+ * out begins right behind the operation that made the value; what leaves is
+ * discarded as soon as its copy is complete, since everything behind a discard waits
  * for the copy. Copies back are then placed from the last to the first: each as
  * late as it still ends in time and before the next one begins, but not before
  * there is room for it from there to its use.
@@ -25,7 +25,7 @@ enum { OUT = 0, DROP, IN, FORGET }; /* order of actions before one step */
 struct action {
     uint32_t pos; /* before this step */
     uint32_t what, value, level;
-    uint32_t since; /* IN: where it left */
+    uint32_t since; /* IN: where it left; DROP, with a level: where it could */
 };
 
 struct mover {
@@ -247,6 +247,15 @@ static bool is_better(const struct mover *k, const struct victim *a,
     return a->value < b->value;
 }
 
+/* The first step behind which nobody reads `v` before it leaves. */
+static uint32_t last_used(const struct mover *k, uint32_t v)
+{
+    const uint32_t used =
+        k->next[v] > k->first[v] ? k->reader[k->next[v] - 1] + 1 : k->birth[v];
+
+    return used > k->birth[v] ? used : k->birth[v];
+}
+
 static heddle_status leave(struct mover *k, uint32_t at, const struct victim *c)
 {
     const uint32_t v = c->value;
@@ -265,7 +274,7 @@ static heddle_status leave(struct mover *k, uint32_t at, const struct victim *c)
     }
     k->left[v] = at;
     go(k, v);
-    return act(k, at, DROP, v, 0, 0);
+    return act(k, at, DROP, v, c->level, last_used(k, v));
 }
 
 static heddle_status make_room(struct mover *k, uint32_t at, uint64_t room)
@@ -405,6 +414,57 @@ static heddle_status sweep(struct mover *k)
     return HEDDLE_OK;
 }
 
+/* ---- when it leaves ----------------------------------------------------------- */
+
+/* When the copies out are complete, in the order of the link: k->stored. */
+static heddle_status time_copies(struct mover *k)
+{
+    const size_t none = k->nactions;
+    size_t *head = heddle_scratch_get(k->mem, (size_t)k->n + 1, sizeof(*head));
+    size_t *next = heddle_scratch_get(k->mem, k->nactions, sizeof(*next));
+    double end[3] = {0};
+
+    if (head == NULL || next == NULL)
+        return no_memory(k);
+    for (uint32_t i = 0; i <= k->n; i++)
+        head[i] = none;
+    for (size_t i = k->nactions; i-- > 0;)
+        if (k->action[i].what == OUT) {
+            next[i] = head[k->action[i].pos];
+            head[k->action[i].pos] = i;
+        }
+    for (uint32_t p = 0; p <= k->n; p++)
+        for (size_t i = head[p]; i < none; i = next[i]) {
+            const struct action *a = &k->action[i];
+            const double rate = k->store[a->level]->out_rate;
+
+            end[a->level] = fmax(end[a->level], k->time[p]) +
+                            (double)k->g->values[a->value].bytes / rate;
+            k->stored[a->value] = end[a->level];
+        }
+    return HEDDLE_OK;
+}
+
+/* What leaves need not stay until its room is needed: where memory is not full,
+ * addresses are easier to find. */
+static heddle_status drop_early(struct mover *k)
+{
+    if (k->mo->is_late)
+        return HEDDLE_OK;
+    HEDDLE_TRY(time_copies(k));
+    for (size_t i = 0; i < k->nactions; i++) {
+        struct action *a = &k->action[i];
+
+        if (a->what != DROP || a->level == 0)
+            continue;
+        for (; a->pos > a->since && k->time[a->pos - 1] >= k->stored[a->value];
+             a->pos--)
+            if (k->step[a->pos - 1].kind == HEDDLE_PLAN_COMPUTE)
+                k->level[a->pos - 1] -= k->g->values[a->value].bytes;
+    }
+    return HEDDLE_OK;
+}
+
 /* ---- when it comes back -------------------------------------------------------- */
 
 /* The last step in (lo, hi] that begins by `t`; lo + 1 when there is none. */
@@ -533,6 +593,8 @@ heddle_status heddle_plan_move(const struct heddle_plan_graph *g,
 
     if (st == HEDDLE_OK)
         st = sweep(&k);
+    if (st == HEDDLE_OK)
+        st = drop_early(&k);
     if (st == HEDDLE_OK) {
         hoist(&k);
         st = emit(&k, out);

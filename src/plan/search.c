@@ -94,7 +94,8 @@ heddle_status heddle_plan_seq_finish(struct heddle_plan_search *x,
 #define FEW         300 /* operations whose addresses take no time */
 #define LOCAL       12 /* looks at addresses that are over only here and there */
 #define SPARE       400 /* part of the budget, for addresses of a large graph */
-#define REORDER     4e6 /* positions looked at for another order */
+#define PLACE_NS    100000000ull /* for addresses of one sequence */
+#define REORDER     4e6          /* positions looked at for another order */
 
 static double sum_times(const struct heddle_plan_graph *g)
 {
@@ -297,6 +298,16 @@ static heddle_status leave_room(struct heddle_plan_search *x,
     return x->is_patient ? HEDDLE_ENOENT : heddle_plan_first_seq(x, s);
 }
 
+/* The deadline, or a little later than now when that is over. */
+static uint64_t later(const struct heddle_plan_search *x, uint64_t now)
+{
+    const uint64_t soon = now + PLACE_NS;
+
+    if (soon <= x->job->deadline_ns)
+        return x->job->deadline_ns;
+    return soon < x->deadline_ns ? soon : x->deadline_ns;
+}
+
 heddle_status heddle_plan_place_seq(struct heddle_plan_search *x,
                                     struct heddle_plan_seq *s,
                                     const char *solver, double bound,
@@ -325,9 +336,10 @@ heddle_status heddle_plan_place_seq(struct heddle_plan_search *x,
             if (!heddle_plan_seq_eval(s))
                 break;
         }
-        /* more work when it is almost enough, or nothing else is left */
+        /* more work when it is almost enough, or nothing else is left; a first
+         * plan may take longer than the limit */
         deadline = s->n < FEW || st != HEDDLE_OK || over - budget < budget / 50
-                       ? x->job->deadline_ns
+                       ? later(x, heddle_clock_ns())
                        : 0;
     }
     return heddle_plan_fail(o, HEDDLE_ENOENT,

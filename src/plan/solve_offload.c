@@ -25,9 +25,9 @@ enum {
     POOL = 16,
     STARTS = 6,
     ROUNDS = 6,
-    NPARTS = 4,
-    SLICES = 100,
-    TRIES = 4
+    TARGETS = 8, /* amounts of memory tried for addresses */
+    SLICES = 40, /* of the time, for addresses of one plan */
+    TRIES = 3
 };
 
 /* Of a load, of all times: just enough that it is not done for nothing. */
@@ -49,6 +49,8 @@ struct joint {
     double begin_s, stop_s;
     double bound, bound_alone; /* of joint plans, of moving alone */
     double base;               /* every operation once */
+    double copied_by;          /* when the best loads were copied out */
+    uint32_t nloads;           /* sets of loads tried */
     uint64_t target;
     struct entry pool[POOL]; /* shortest first */
     uint32_t npool;
@@ -348,8 +350,8 @@ static heddle_status try_budgets(struct joint *j)
 
 /* ---- both questions at once ------------------------------------------------------ */
 
-static heddle_status solve_loads(struct joint *j, double end, uint64_t budget,
-                                 double share, double *end_out)
+static heddle_status solve_loads(struct joint *j, double end, double share,
+                                 double *end_out)
 {
     const struct heddle_plan_job *job = j->job;
     struct heddle_scratch mem = heddle_scratch_make(job->opts.base.alloc);
@@ -362,6 +364,7 @@ static heddle_status solve_loads(struct joint *j, double end, uint64_t budget,
 
     *end_out = INFINITY;
     sub.opts.base.why = NULL;
+    sub.opts.seed += j->nloads++;
     if (is_moved != NULL)
         st = heddle_plan_loads_choose(job, end, &mem, is_moved);
     if (st == HEDDLE_OK)
@@ -372,8 +375,8 @@ static heddle_status solve_loads(struct joint *j, double end, uint64_t budget,
         sub.floor = heddle_plan_floor(l.g, NULL);
         st = heddle_plan_users_make(l.g, &mem, &sub.users);
     }
-    if (st == HEDDLE_OK && sub.floor <= budget)
-        st = solve_other(&sub, heddle_plan_find_solver("improve"), budget,
+    if (st == HEDDLE_OK && sub.floor <= j->target)
+        st = solve_other(&sub, heddle_plan_find_solver("improve"), j->target,
                          share, &p);
     if (st == HEDDLE_OK && p != NULL) {
         st = reserve(j, &j->trial, p->nsteps);
@@ -396,28 +399,22 @@ static heddle_status solve_loads(struct joint *j, double end, uint64_t budget,
 }
 
 /* As much as can be out by some time around that of the largest memory; the best
- * of these again with more time. A little less memory, for addresses. */
+ * of these again with more time. */
 static heddle_status try_loads(struct joint *j)
 {
     static const double parts[] = {1, 0.7, 1.3, 0.4, 1.7, 2.2};
-    static const double less[] = {1, 0.98, 0.96};
     const double at = heddle_plan_loads_peak_time(j->job);
+    double best = INFINITY, end;
 
-    for (int i = 0; i < 3; i++) {
-        const uint64_t budget = (uint64_t)(less[i] * (double)j->target);
-        double best = INFINITY, part = 1, end;
-
-        for (int k = 0; k < 6 && i < 2 && !is_late(j); k++) {
-            HEDDLE_TRY(solve_loads(j, parts[k] * at, budget, 0.02, &end));
-            if (end < best) {
-                best = end;
-                part = parts[k];
-            }
+    j->copied_by = at;
+    for (int k = 0; k < 6 && !is_late(j); k++) {
+        HEDDLE_TRY(solve_loads(j, parts[k] * at, 0.02, &end));
+        if (end < best) {
+            best = end;
+            j->copied_by = parts[k] * at;
         }
-        if (!is_late(j))
-            HEDDLE_TRY(solve_loads(j, part * at, budget, 0.06, &end));
     }
-    return HEDDLE_OK;
+    return is_late(j) ? HEDDLE_OK : solve_loads(j, j->copied_by, 0.06, &end);
 }
 
 /* ---- one repetition less or more ------------------------------------------------ */
@@ -569,7 +566,8 @@ static bool has_given_order(const struct heddle_plan_step *step, uint32_t n)
     return true;
 }
 
-static heddle_status finish(struct joint *j, struct heddle_plan **out)
+static heddle_status finish(struct joint *j, uint64_t *over_out,
+                            struct heddle_plan **out)
 {
     struct heddle_plan_job job = *j->job;
     char note[160];
@@ -587,7 +585,7 @@ static heddle_status finish(struct joint *j, struct heddle_plan **out)
     heddle_text_double(&t, j->bound_alone);
     job.deadline_ns =
         heddle_clock_ns() + (uint64_t)(job.opts.time_limit_s / SLICES * 1e9);
-    return heddle_plan_finish(&job, &j->good, &claim, NULL, out);
+    return heddle_plan_finish(&job, &j->good, &claim, over_out, out);
 }
 
 /* The pool is these, for another target. */
@@ -608,70 +606,36 @@ static heddle_status retime(struct joint *j, const struct entry *all,
 }
 
 /* Addresses for the first of the pool that has some, if it is shorter than *out.
- * *fits: there was none before it. */
-static heddle_status try_addresses(struct joint *j, uint32_t tries, bool *fits,
+ * *over_out: what the very first needs; 0: it fits, or is not shorter. */
+static heddle_status try_addresses(struct joint *j, uint64_t *over_out,
                                    struct heddle_plan **out)
 {
-    *fits = true;
-    for (uint32_t k = 0; k < j->npool && k < tries; k++) {
+    *over_out = 0;
+    for (uint32_t k = 0; k < j->npool && k < TRIES; k++) {
         struct heddle_plan *p = NULL;
+        uint64_t over;
         heddle_status st;
 
         if (*out != NULL && j->pool[k].end >= (*out)->makespan)
             break;
         HEDDLE_TRY(time_it(j, &j->pool[k]));
-        st = finish(j, &p);
+        st = finish(j, &over, &p);
         if (st != HEDDLE_OK && st != HEDDLE_ENOENT)
             return st;
         keep_shorter(out, p);
-        *fits &= st == HEDDLE_OK;
         if (st == HEDDLE_OK)
             break;
+        if (k == 0)
+            *over_out = over;
     }
     return HEDDLE_OK;
 }
 
-/*
- * Addresses need more than the values do. The pool is fitted to less memory until
- * they fit, and then to a little more again; j->target becomes what was good.
- */
-static heddle_status settle(struct joint *j, double stop, bool has_other,
-                            struct heddle_plan **out)
-{
-    static const double parts[NPARTS] = {0.985, 0.96, 0.92, 0.87};
-    const double from = (double)j->target;
-    uint64_t hi = j->target, lo = 0;
-    struct entry all[POOL];
-    const uint32_t n = j->npool;
-    bool fits;
-
-    set_stop(j, stop);
-    memcpy(all, j->pool, sizeof(all));
-    HEDDLE_TRY(try_addresses(j, TRIES, &fits, out));
-    if (fits)
-        return HEDDLE_OK;
-    for (int i = 0; i < NPARTS + 1; i++) {
-        const bool is_back = lo > 0;
-        const uint64_t mid =
-            is_back ? lo + (hi - lo) / 2 : (uint64_t)(parts[i] * from);
-
-        if ((*out != NULL || has_other) && is_late(j))
-            break;
-        HEDDLE_TRY(retime(j, all, n, mid));
-        HEDDLE_TRY(try_addresses(j, TRIES / 2, &fits, out));
-        *(fits ? &lo : &hi) = mid;
-        if (is_back || (i + 1 == NPARTS && lo == 0))
-            break;
-    }
-    return retime(j, all, n, lo > 0 ? lo : hi);
-}
-
-static heddle_status climb_all(struct joint *j, double stop)
+static heddle_status climb_all(struct joint *j)
 {
     struct entry start[STARTS];
     uint32_t n = 0;
 
-    set_stop(j, stop);
     memset(start, 0, sizeof(start));
     for (; n < STARTS && n < j->npool; n++)
         HEDDLE_TRY(copy(j, &start[n], &j->pool[n]));
@@ -684,6 +648,50 @@ static heddle_status climb_all(struct joint *j, double stop)
     return HEDDLE_OK;
 }
 
+/* The pool for another target, and what else can be found for it. */
+static heddle_status go_to(struct joint *j, uint64_t target, double part)
+{
+    struct entry all[POOL];
+    double end;
+
+    memcpy(all, j->pool, sizeof(all));
+    if (target != j->target)
+        HEDDLE_TRY(retime(j, all, j->npool, target));
+    if (!is_late(j))
+        HEDDLE_TRY(solve_loads(j, part * j->copied_by, 0.08, &end));
+    return climb_all(j);
+}
+
+/*
+ * Addresses need more than the values do. When those of the best do not fit, all
+ * is fitted to less memory, as much less as they were over; when they do, to half
+ * of the way back. What is left of the time goes into other loads.
+ */
+static heddle_status settle(struct joint *j, bool has_other,
+                            struct heddle_plan **out)
+{
+    static const double parts[] = {1, 0.85, 1.15, 0.7, 1.3, 0.95, 1.05, 1};
+    const uint64_t budget = j->job->m->budget;
+    uint64_t hi = budget, lo = 0;
+
+    for (int i = 0;; i++) {
+        uint64_t over, target;
+
+        HEDDLE_TRY(try_addresses(j, &over, out));
+        *(over == 0 ? &lo : &hi) = j->target;
+        if (lo > 0)
+            target = hi - lo > budget / 200 ? lo + (hi - lo) / 2 : lo;
+        else
+            target = (uint64_t)((double)j->target * 0.998 *
+                                fmax(0.9, (double)budget / (double)over));
+        set_stop(j, 0.95);
+        if (i == TARGETS || ((*out != NULL || has_other) && is_late(j)))
+            return HEDDLE_OK;
+        j->stop_s -= (j->stop_s - heddle_plan_job_seconds(j->job)) / 2;
+        HEDDLE_TRY(go_to(j, target, parts[i]));
+    }
+}
+
 static heddle_status solve_joint(struct joint *j,
                                  const struct heddle_plan *other,
                                  struct heddle_plan **out)
@@ -694,16 +702,13 @@ static heddle_status solve_joint(struct joint *j,
     HEDDLE_TRY(try_given_order(j));
     if (has_other)
         HEDDLE_TRY(try_plan(j, other));
-    set_stop(j, 0.2);
+    set_stop(j, 0.15);
     HEDDLE_TRY(try_budgets(j));
     set_stop(j, 0.4);
     HEDDLE_TRY(try_loads(j));
-    HEDDLE_TRY(climb_all(j, 0.5));
-    HEDDLE_TRY(settle(j, 0.75, has_other, out));
-    if (j->target < j->job->m->budget) { /* now that it is known how much */
-        HEDDLE_TRY(climb_all(j, 0.85));
-        HEDDLE_TRY(settle(j, 1, has_other, out));
-    }
+    set_stop(j, 0.5);
+    HEDDLE_TRY(climb_all(j));
+    HEDDLE_TRY(settle(j, has_other, out));
     if (*out != NULL || has_other)
         return HEDDLE_OK;
     return heddle_plan_fail(&j->job->opts.base, HEDDLE_ENOENT,
@@ -758,7 +763,7 @@ static heddle_status solve_given_order(struct joint *j,
         st = heddle_plan_move(job->g, job->m, j->raw.step, j->raw.n, &mo, &o,
                               &j->good);
         if (st == HEDDLE_OK)
-            st = finish(j, &p);
+            st = finish(j, NULL, &p);
         if (st == HEDDLE_ENOMEM)
             return no_memory(j);
         if (st == HEDDLE_OK)
