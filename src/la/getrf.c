@@ -5,13 +5,15 @@
  * Panel k       P_k A_k = L_k U_kk on the rows from k on, by one task
  * Update j, k   rows of A_j change places as P_k says, A_kj = L_kk^-1 A_kj,
  *               A_ij = A_ij - L_ik A_kj: one task for each j > k
- * Back j, k     rows of A_j for j < k change places: what LAPACK leaves
+ * Back j, k     rows of A_j for j < k change places: what LAPACK leaves; those of
+ *               several steps at once
  *
  * Pivots are LAPACK's: numbers of rows of the whole matrix, from 1.
  *
  * Where there is a GPU, a panel also leaves what makes its updates cheap there, the
  * inverse of L_kk and where rows go (cuda.h): a solve with L_kk is many small launches,
- * and a product is one. On a core updates solve.
+ * and a product is one. On cores alone it leaves itself packed, where that is quicker
+ * than the BLAS (packed.h), and updates read nothing else.
  */
 #include <string.h>
 
