@@ -5,14 +5,16 @@
  * Panel k       P_k A_k = L_k U_kk on the rows from k on, by one task
  * Update j, k   rows of A_j change places as P_k says, A_kj = L_kk^-1 A_kj,
  *               A_ij = A_ij - L_ik A_kj: one task for each j > k
- * Back j, k     rows of A_j for j < k change places: what LAPACK leaves
+ * Back j, k     rows of A_j for j < k change places: what LAPACK leaves; those of
+ *               several steps at once
  *
  * Pivots are LAPACK's: numbers of rows of the whole matrix, from 1.
  *
  * Where there is a GPU, a panel also leaves what makes its updates cheap there, the
  * inverse of L_kk and where rows go (cuda.h): a solve with L_kk is many small launches,
- * and a product is one. On a core updates solve. Where products are made of halves, the
- * rows below L_kk are there as such, made once for all updates.
+ * and a product is one. Where products are made of halves, the rows below L_kk are there
+ * as such, made once for all updates. On cores alone it leaves itself packed, where that
+ * is quicker than the BLAS (packed.h), and updates read nothing else.
  */
 #include <string.h>
 
@@ -271,18 +273,14 @@ static heddle_status cuda_panel(struct heddle_exec *x)
     const enum heddle_la_type t = g->h.t;
     const struct la_block all = la_operand(x, 0);
     const struct la_block a = la_part(t, all, g->k0, 0, all.m - g->k0, all.n);
-    int *info = heddle_exec_ptr(x, g->has_pivots ? 2 : 1);
+    int *info = heddle_exec_ptr(x, 2);
     struct la_gpu gpu;
 
-    if (info == NULL)
+    if (!g->has_pivots || info == NULL)
         return HEDDLE_EDECLINED;
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK; /* nor has a panel on a core left pivots then */
     LA_TRY(heddle_gpu_open(&gpu, x, t));
-    if (!g->has_pivots) {
-        LA_TRY(heddle_gpu_getrf_open(&gpu, a));
-        return heddle_gpu_getrf(&gpu, a, NULL, info + g->k);
-    }
     LA_TRY(heddle_gpu_lu(&gpu, a, g->k0, heddle_exec_ptr(x, 1), info + g->k));
     if (g->has_aux)
         LA_TRY(heddle_gpu_lu_aux(&gpu, la_part(t, a, 0, 0, a.m, g->nk),
@@ -470,7 +468,7 @@ static heddle_status submit_step(const struct getrf_call *c,
         modes[n] = HEDDLE_W;
         op[n++] = pivots;
     }
-    if (c->record != NULL) {
+    if (pivots != NULL && c->record != NULL) {
         modes[n] = HEDDLE_RW;
         op[n++] = c->record;
     }
