@@ -253,7 +253,7 @@ static heddle_status find(struct passes *p)
     if (!is_possible(g))
         return HEDDLE_ENOENT;
     memset(in, 1, g->nops);
-    return all_passes(p, in, 0, p->job->opts.time_limit_s / 2);
+    return all_passes(p, in, 0, p->job->opts.time_limit_s);
 }
 
 static heddle_status passes_solve(const struct heddle_plan_job *job,
