@@ -250,6 +250,11 @@ static heddle_status find(struct passes *p)
     p->op = heddle_scratch_raw(&p->mem, p->room, sizeof(*p->op));
     if (in == NULL || p->op == NULL)
         return HEDDLE_ENOMEM;
+    if (heddle_plan_peak(g) <= p->job->m->budget) { /* one pass does it */
+        for (; p->n < g->nops; p->n++)
+            p->op[p->n] = p->n;
+        return HEDDLE_OK;
+    }
     if (!is_possible(g))
         return HEDDLE_ENOENT;
     memset(in, 1, g->nops);
