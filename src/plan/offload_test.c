@@ -228,6 +228,61 @@ TEST(a_link_without_limits_costs_nothing)
     }
 }
 
+/* Value 0 is in the way of operation 3 and is read by operation 4. It leaves as soon
+ * as it is copied, at operation 2, not where its room is needed. */
+TEST(what_leaves_does_not_stay_until_then)
+{
+    const struct heddle_plan_value value[] = {{.bytes = 4, .op = 0},
+                                              {.bytes = 1, .op = 1},
+                                              {.bytes = 1, .op = 2},
+                                              {.bytes = 1, .op = 3},
+                                              {.bytes = 1, .op = 4}};
+    const uint32_t input[] = {1, 2, 0, 3}, first[] = {0, 0, 0, 1, 2};
+    const uint32_t ninputs[] = {0, 0, 1, 1, 2}, seq[] = {0, 1, 2, 3, 4};
+    struct heddle_plan_op op[5] = {0};
+    const struct heddle_plan_graph d = {.size = sizeof(d),
+                                        .name = "early",
+                                        .ops = op,
+                                        .nops = 5,
+                                        .values = value,
+                                        .nvalues = 5,
+                                        .inputs = input,
+                                        .ninputs = 4};
+    const struct heddle_plan_machine m = machine(12, 100);
+    const struct heddle_plan_move_opts mo = {.target = m.budget};
+    uint32_t left = UINT32_MAX, second = UINT32_MAX;
+    struct heddle_plan_draft raw, moved;
+    struct heddle_plan_graph *g = NULL;
+    struct why w;
+    const struct heddle_plan_opts *o = why_init(&w, NULL);
+
+    for (uint32_t i = 0; i < 5; i++)
+        op[i] = (struct heddle_plan_op){.time = 1,
+                                        .first_value = i,
+                                        .nvalues = 1,
+                                        .first_input = first[i],
+                                        .ninputs = ninputs[i],
+                                        .work_bytes = i == 3 ? 8 : 0,
+                                        .inplace = HEDDLE_PLAN_NONE};
+    CHECK_OK(heddle_plan_graph_create(&d, o, &g));
+    heddle_plan_draft_init(&raw, NULL);
+    heddle_plan_draft_init(&moved, NULL);
+    CHECK_OK(heddle_plan_draft_from_sequence(g, seq, 5, o, &raw));
+    CHECK_OK(heddle_plan_move(g, &m, raw.step, raw.n, &mo, o, &moved));
+    for (uint32_t i = 0; i < moved.n; i++) {
+        const struct heddle_plan_step *s = &moved.step[i];
+
+        if (s->kind == HEDDLE_PLAN_DISCARD && s->what == 0 && i < left)
+            left = i;
+        if (s->kind == HEDDLE_PLAN_COMPUTE && s->what == 2)
+            second = i;
+    }
+    CHECK(left < second);
+    heddle_plan_draft_fini(&raw);
+    heddle_plan_draft_fini(&moved);
+    heddle_plan_graph_destroy(g);
+}
+
 /* It is a search: what holds is that it is not slower than computing again is with
  * less memory, and that nothing is lost where all fits. */
 TEST(more_memory_is_not_slower)
@@ -643,7 +698,8 @@ TEST(chains_of_the_data_folder)
 
 TEST_MAIN(joint_is_never_worse_than_either_alone,
           without_a_link_it_is_recomputation,
-          a_link_without_limits_costs_nothing, more_memory_is_not_slower,
+          a_link_without_limits_costs_nothing,
+          what_leaves_does_not_stay_until_then, more_memory_is_not_slower,
           the_same_again, weights_move_too, optimizer_states_move_too,
           stores_have_their_limits, the_note_says_what_moving_alone_takes,
           each_allocation_may_fail, random_graphs_with_everything_in_them,
