@@ -76,8 +76,8 @@ struct heddle_la_opts {
     size_t nb;        /* width of block columns; 0: by matrix and machine */
     int priority;     /* added to that of every task */
     unsigned devices; /* as in heddle_task_opts: kinds that may run the tasks */
-    /* The routine that matters most, "gemm" or "getrf", for the width of block
-     * columns; NULL: not known. Any may be called. Read by heddle_la_create(). */
+    /* The routine that matters most, as "gemm", "potrf" or "getrf", for the width of
+     * block columns; NULL: not known. Any may be called. Read by heddle_la_create(). */
     const char *routine;
     enum heddle_la_low low; /* what gesv_mixed and posv_mixed try first */
 };
