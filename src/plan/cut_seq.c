@@ -22,7 +22,7 @@ enum {
     LOOKS = 40,   /* answers of a table that are evaluated */
     BLOCKS = 400, /* at most */
     SMALLEST = 4, /* operations of a forward part, the first attempt */
-    MANY = 1000,  /* operations: no time for another sequence than ours */
+    MANY = 3000,  /* operations: no time for another sequence than ours */
 };
 #define OVER   1.25  /* of the budget: the table goes so far */
 #define LOWER  0.983 /* from one look to the next */

@@ -25,8 +25,10 @@
 #define NEXT    64  /* values that one move keeps longer */
 #define NDEPTH  6
 #define KEEN    0.1 /* of the best score so far: less is not looked at */
-#define GOOD    0.8 /* of the best score: so good moves are taken at once, */
-#define MANY    64  /* by batches of that size */
+#define WIDE                                                                   \
+    32 /* sets of more operations: all of them stay, or they win too often */
+#define GOOD 0.8 /* of the best score: so good moves are taken at once, */
+#define MANY 64  /* by batches of that size */
 
 struct sample {
     uint32_t at;
@@ -302,6 +304,8 @@ static int64_t inserted_excess(const struct heddle_plan_search *x, int64_t base)
         here = live + (int64_t)o->work_bytes - x->budget;
         if (here > 0)
             excess += here;
+        if (r->nset > WIDE)
+            continue;
         for (uint32_t i = 0; i < o->ninputs; i++) {
             const uint32_t v = g->inputs[o->first_input + i];
             const uint32_t by = g->values[v].op;
