@@ -5,6 +5,7 @@
  */
 #include <math.h>
 
+#include "base/clock.h"
 #include "plan/plan_test.h"
 
 static struct heddle_plan_graph *random_chain(struct heddle_rng *r,
@@ -48,9 +49,14 @@ static void solve_again(const struct heddle_plan_graph *g,
                         const struct heddle_plan_solve_opts *o,
                         const struct heddle_plan *p)
 {
+    const uint64_t start = heddle_clock_ns();
     struct heddle_plan *q = NULL;
+    const heddle_status st = heddle_plan_solve(g, m, o, &q);
 
-    CHECK_OK(heddle_plan_solve(g, m, o, &q));
+    if (st == HEDDLE_ENOENT &&
+        (double)(heddle_clock_ns() - start) > 0.2e9 * o->time_limit_s)
+        return; /* this time the clock did stop it */
+    CHECK_OK(st);
     if (q->seconds < 0.2 * o->time_limit_s) {
         CHECK_EQ(q->nsteps, p->nsteps);
         CHECK_EQ(memcmp(q->steps, p->steps, p->nsteps * sizeof(*p->steps)), 0);
