@@ -234,7 +234,7 @@ static float cost_at(const struct place *p, uint32_t nnear, uint64_t offset,
 {
     float sum = 0;
 
-    for (uint32_t i = 0; i < nnear && sum < most; i++)
+    for (uint32_t i = 0; i < nnear && sum <= most; i++)
         if (p->near[i].from < offset + bytes && offset < p->near[i].to)
             sum += p->weight[p->near[i].by];
     return sum;
@@ -289,6 +289,7 @@ static bool eject_once(struct place *p)
     uint64_t turns = (uint64_t)TURNS * p->n / 8;
 
     p->nqueue = 0;
+    p->work += 4.0 * p->n;
     for (uint32_t i = 0; i < p->n; i++) {
         struct heddle_plan_block *b = &p->block[i];
 

@@ -177,13 +177,17 @@ static heddle_status seq_below(struct heddle_plan_search *x,
                                struct heddle_plan_blocks_try *try,
                                struct heddle_plan_seq *s)
 {
-    const heddle_status st = heddle_plan_blocks_seq(x, try, s);
+    const struct heddle_plan_blocks_try before = *try;
+    heddle_status st = heddle_plan_blocks_seq(x, try, s);
 
     if (st != HEDDLE_ENOENT || try->is_thin)
         return st;
     try->is_thin = true;
     try->most = 0;
-    return heddle_plan_blocks_seq(x, try, s);
+    st = heddle_plan_blocks_seq(x, try, s);
+    if (st == HEDDLE_ENOENT)
+        *try = before; /* with more memory those may do again */
+    return st;
 }
 
 /* Lowers the budget of the blocks until their addresses fit. */

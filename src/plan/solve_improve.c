@@ -515,9 +515,14 @@ static heddle_status try_passes(struct improve *m)
     job.deadline_ns = job.start_ns + (uint64_t)(job.opts.time_limit_s * 1e9);
     st = heddle_plan_find_solver("passes")->solve(&job, &m->plan);
     if (st == HEDDLE_OK) {
+        m->plan->solver = "improve";
+        (void)heddle_plan_job_report(&m->job, m->plan);
+        m->cur.n = 0; /* nobody has a sequence of it */
         m->is_stopped = true;
         m->x.is_free = true;
         m->bound = m->base;
+    } else {
+        m->x.deadline_ns += heddle_clock_ns() - job.start_ns;
     }
     return st == HEDDLE_ENOENT ? HEDDLE_OK : st;
 }

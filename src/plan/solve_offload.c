@@ -648,15 +648,22 @@ static heddle_status climb_all(struct joint *j)
     return HEDDLE_OK;
 }
 
-/* The pool for another target, and what else can be found for it. */
+/* The pool for another target, and what else can be found for it. Where a target is too
+ * low for all of the pool, half of the way back, and again. */
 static heddle_status go_to(struct joint *j, uint64_t target, double part)
 {
+    const uint64_t was = j->target;
+    const uint32_t n = j->npool;
     struct entry all[POOL];
     double end;
 
     memcpy(all, j->pool, sizeof(all));
-    if (target != j->target)
-        HEDDLE_TRY(retime(j, all, j->npool, target));
+    if (target != was)
+        HEDDLE_TRY(retime(j, all, n, target));
+    for (int k = 0; k < 6 && j->npool == 0 && n > 0 && target < was; k++) {
+        target += (was - target + 1) / 2;
+        HEDDLE_TRY(retime(j, all, n, target));
+    }
     if (!is_late(j))
         HEDDLE_TRY(solve_loads(j, part * j->copied_by, 0.08, &end));
     return climb_all(j);
@@ -678,7 +685,8 @@ static heddle_status settle(struct joint *j, bool has_other,
         uint64_t over, target;
 
         HEDDLE_TRY(try_addresses(j, &over, out));
-        *(over == 0 ? &lo : &hi) = j->target;
+        if (j->npool > 0)
+            *(over == 0 ? &lo : &hi) = j->target;
         if (lo > 0)
             target = hi - lo > budget / 200 ? lo + (hi - lo) / 2 : lo;
         else

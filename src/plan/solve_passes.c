@@ -163,11 +163,13 @@ static heddle_status make_graph(const struct heddle_plan_job *job,
     return heddle_plan_graph_create(&sub, &job->opts.base, out);
 }
 
-/* Appends a plan of the marked operations. */
-static heddle_status one_pass(struct passes *p, const uint8_t *in,
-                              double seconds)
+/* Appends a plan of the marked operations, within what is left of the time. */
+static heddle_status one_pass(struct passes *p, const uint8_t *in)
 {
     const struct heddle_plan_job *job = p->job;
+    const uint64_t now = heddle_clock_ns();
+    const double seconds =
+        job->deadline_ns > now ? (double)(job->deadline_ns - now) / 1e9 : 0;
     struct heddle_scratch mem = heddle_scratch_make(job->opts.base.alloc);
     const struct heddle_plan_solve_opts opts = {.size = sizeof(opts),
                                                 .solver = "blocks",
@@ -177,8 +179,11 @@ static heddle_status one_pass(struct passes *p, const uint8_t *in,
     struct heddle_plan_graph *g = NULL;
     struct heddle_plan *plan = NULL;
     uint32_t *id = NULL;
-    heddle_status st = make_graph(job, in, &mem, &id, &g);
+    heddle_status st;
 
+    if (!(seconds > 0))
+        return HEDDLE_ENOENT;
+    st = make_graph(job, in, &mem, &id, &g);
     if (st == HEDDLE_OK)
         st = heddle_plan_solve(g, job->m, &opts, &plan);
     for (uint32_t i = 0; st == HEDDLE_OK && i < plan->nsteps; i++) {
@@ -201,8 +206,7 @@ static bool is_late(const struct passes *p)
 }
 
 /* All that is marked, in one pass or in several. */
-static heddle_status all_passes(struct passes *p, uint8_t *in, uint32_t depth,
-                                double seconds)
+static heddle_status all_passes(struct passes *p, uint8_t *in, uint32_t depth)
 {
     const struct heddle_plan_graph *g = p->job->g;
     uint8_t *rest = heddle_scratch_get(&p->mem, g->nops, 1);
@@ -215,7 +219,7 @@ static heddle_status all_passes(struct passes *p, uint8_t *in, uint32_t depth,
     if (rest == NULL || owner == NULL || bytes == NULL)
         return HEDDLE_ENOMEM;
     /* the whole graph was tried by others */
-    st = depth > 0 ? one_pass(p, in, seconds) : HEDDLE_ENOENT;
+    st = depth > 0 ? one_pass(p, in) : HEDDLE_ENOENT;
     if (st != HEDDLE_ENOENT || depth == DEPTH || is_late(p))
         return st;
     p->n = n;
@@ -229,8 +233,8 @@ static heddle_status all_passes(struct passes *p, uint8_t *in, uint32_t depth,
     in[end] = 1;
     close_cone(g, in);
     close_cone(g, rest);
-    st = one_pass(p, in, seconds);
-    return st == HEDDLE_OK ? all_passes(p, rest, depth + 1, seconds) : st;
+    st = one_pass(p, in);
+    return st == HEDDLE_OK ? all_passes(p, rest, depth + 1) : st;
 }
 
 /* ---- all of it --------------------------------------------------------------- */
@@ -258,7 +262,7 @@ static heddle_status find(struct passes *p)
     if (!is_possible(g))
         return HEDDLE_ENOENT;
     memset(in, 1, g->nops);
-    return all_passes(p, in, 0, p->job->opts.time_limit_s);
+    return all_passes(p, in, 0);
 }
 
 static heddle_status passes_solve(const struct heddle_plan_job *job,
@@ -277,7 +281,7 @@ static heddle_status passes_solve(const struct heddle_plan_job *job,
         st = heddle_plan_fail(o, st,
                               "no plan found with a pass for each end of the "
                               "graph");
-    else
+    else if (st == HEDDLE_ENOMEM)
         st = heddle_plan_fail(o, st, "no memory for the solver");
     heddle_scratch_drop(&p.mem);
     if (st == HEDDLE_OK)

@@ -6,9 +6,9 @@
  *            the BLAS.
  * Method     a residual matrix E is multiplied by vectors X; |E| >= |E x| / |x|.
  *            Small matrices: X is the identity, and it is E's norm itself. Large
- *            ones: a few vectors, O(n^2) operations. An error in one element of a
- *            factor is in its product with a random vector, as large as in the
- *            matrix. Sums are of doubles.
+ *            ones: a few vectors, O(n^2) operations. An error in one element is in
+ *            their products, up to n / 4 times smaller than in |E|; one of a block
+ *            or a column is not. Sums are of doubles.
  * Threads    products share the columns, reflectors the vectors.
  */
 #include <complex.h>
