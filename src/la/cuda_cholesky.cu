@@ -38,11 +38,13 @@ template <typename T> struct common {
     T inverse[NB];
 };
 
-/* 1 / x, wrong by some units of the last place, where that is a number. */
+/* 1 / x, wrong by some units of the last place. */
 __device__ static double reciprocal(double x)
 {
     double y, e;
 
+    if (!(x > 0x1p-1000 && x < 0x1p1000))
+        return 1.0 / x;
     asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
     e = fma(-x, y, 1.0);
     return fma(y, fma(e, e, e), y);
@@ -145,15 +147,17 @@ __device__ static void fetch_row(T *to, int step, const T *from, long long ld,
 
 /*
  * 1 / (d - e^2 / c), which is 1 / last, for the pivots of two columns. By their
- * determinant, as then nobody waits for 1 / c first; unless that is no plain number.
+ * determinant, as then nobody waits for 1 / c first; unless digits cancel in it, or it
+ * is no plain number.
  */
 template <typename T> __device__ static T both_inverse(T c, T e, T d, T last)
 {
     const T most = (T)(sizeof(T) == 8 ? 0x1p1000 : 0x1p100);
-    const T det = c * d - e * e;
+    const T whole = c * d, det = whole - e * e;
 
-    return det > 1 / most && det < most ? c * reciprocal(det)
-                                        : reciprocal(last);
+    return det > whole * (T)0x1p-10 && det > 1 / most && whole < most
+               ? c * reciprocal(det)
+               : reciprocal(last);
 }
 
 /* The first FACTOR threads meet. */

@@ -243,6 +243,15 @@ static heddle_status split(struct la_gpu *g, struct la_block from, float scale,
                &ldt, &apart, &count, &rest);
 }
 
+heddle_status heddle_gpu_half_open(struct la_gpu *g)
+{
+    void *function = NULL;
+    const heddle_status st =
+        heddle_cuda_kernel(g->x, la_mixed_ptx, 0, "la_split", &function);
+
+    return st == HEDDLE_EINVAL ? HEDDLE_EDECLINED : st;
+}
+
 heddle_status heddle_gpu_half_left(struct la_gpu *g, struct la_low low,
                                    struct la_block l, void *to)
 {

@@ -91,6 +91,9 @@ static inline size_t la_half_ld(size_t m)
     return (m + 7) / 8 * 8;
 }
 
+/* Before anything else of a task that will make halves: it may be declined here. */
+heddle_status heddle_gpu_half_open(struct la_gpu *g);
+
 /* L of m rows and w columns, behind what cuda.h keeps of a panel. */
 static inline size_t la_half_at(enum heddle_la_type t, size_t w)
 {

@@ -158,7 +158,7 @@ static size_t ngroups(const heddle_la *la, const heddle_matrix *c)
     const size_t most = la_max(1, WIDTH / c->nb), cores = la_max(la->ncores, 1);
     const size_t n = la_max((c->nt + most - 1) / most, 2 * cores);
 
-    return (n + cores - 1) / cores * cores;
+    return la_min(c->nt, (n + cores - 1) / cores * cores);
 }
 
 /* Block columns of a that may be operands of one task. */
@@ -169,7 +169,7 @@ static size_t covers(const heddle_matrix *a, size_t columns)
 
 bool heddle_la_packs(const heddle_la *la, const struct la_product *p)
 {
-    const size_t k = p->r.k.end, groups = ngroups(la, p->c);
+    const size_t k = p->r.k.end;
     const size_t wide = la_max(WIDTH, p->c->nb);
     const size_t na = p->ta == 'N' ? covers(p->a, DEPTH) : p->a->nt,
                  nb = covers(p->b, p->tb == 'N' ? wide : DEPTH),
@@ -177,8 +177,8 @@ bool heddle_la_packs(const heddle_la *la, const struct la_product *p)
 
     return p->c->t == LA_D && !la->has_cuda && heddle_packed() != NULL &&
            la_min(la_min(p->c->m, p->c->n), k) >= LEAST &&
-           !la_is_zero(LA_D, p->alpha) && groups <= p->c->nt &&
-           na + 1 <= LA_OPERANDS && nb + nc + 1 <= LA_OPERANDS;
+           !la_is_zero(LA_D, p->alpha) && na + 1 <= LA_OPERANDS &&
+           nb + nc + 1 <= LA_OPERANDS;
 }
 
 /* One slab: its place is free when the products of an earlier one have ended. */

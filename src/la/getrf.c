@@ -250,8 +250,8 @@ static heddle_status expand_update(struct heddle_exec *x)
 
     for (size_t c = 0; c < n; c += w)
         LA_TRY(heddle_la_child_columns(x, &kernel_update_part, 1,
-                                       2 + (g->has_pivots ? 1u : 0u), c, w, g,
-                                       sizeof(*g)));
+                                       heddle_exec_noperands(x) > 2 ? 3 : 2, c,
+                                       w, g, sizeof(*g)));
     return HEDDLE_OK;
 }
 
@@ -281,6 +281,8 @@ static heddle_status cuda_panel(struct heddle_exec *x)
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK; /* nor has a panel on a core left pivots then */
     LA_TRY(heddle_gpu_open(&gpu, x, t));
+    if (g->has_halves)
+        LA_TRY(heddle_gpu_half_open(&gpu));
     LA_TRY(heddle_gpu_lu(&gpu, a, g->k0, heddle_exec_ptr(x, 1), info + g->k));
     if (g->has_aux)
         LA_TRY(heddle_gpu_lu_aux(&gpu, la_part(t, a, 0, 0, a.m, g->nk),

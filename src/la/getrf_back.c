@@ -31,6 +31,8 @@ static void fill_list(const struct order_arg *g, size_t k0, int *from)
         const size_t p = (size_t)g->ipiv[i] - 1;
         const int was = from[i - k0];
 
+        if (p < i || p >= g->m)
+            continue; /* no pivot: the matrix had no numbers */
         from[i - k0] = from[p - k0];
         from[p - k0] = was;
     }

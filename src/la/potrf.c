@@ -176,7 +176,7 @@ static int want_panel(struct heddle_exec *x)
 {
     const struct potrf_arg *g = heddle_exec_arg(x);
 
-    return g->uplo == 'L' && g->nk >= 256
+    return g->uplo == 'L' && !g->has_halves && g->nk >= 256
                ? heddle_la_wants_split(
                      &g->h, heddle_exec_layout(x, 0)->extent[0] - g->k0 - g->nk)
                : 0;
@@ -239,6 +239,8 @@ static heddle_status cuda_panel(struct heddle_exec *x)
     if (heddle_exec_ptr(x, 1) == NULL)
         return HEDDLE_EDECLINED;
     LA_TRY(heddle_gpu_open(&gpu, x, g->h.t));
+    if (g->has_halves)
+        LA_TRY(heddle_gpu_half_open(&gpu));
     LA_TRY(cuda_factor(x, &gpu, g));
     return g->has_halves ? heddle_gpu_half_both(
                                &gpu, g->h.low,

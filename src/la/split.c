@@ -3,8 +3,7 @@
  * split: a wide task on cores as several narrow ones.
  *
  * Purpose    block columns as wide as a GPU likes them are long tasks for one core.
- *            A kernel with `expand` is asked when a core begins its task while
- *            others are idle; it gives parts of the operands to children, which do
+ *            A kernel with `expand` is asked when a core begins its task; it gives parts of the operands to children, which do
  *            the same on narrower blocks, and the task has ended when they have.
  * Width      two parts for each core, and none so narrow that BLAS is slow.
  */
