@@ -687,7 +687,9 @@ static heddle_status settle(struct joint *j, bool has_other,
         HEDDLE_TRY(try_addresses(j, &over, out));
         if (j->npool > 0)
             *(over == 0 ? &lo : &hi) = j->target;
-        if (lo > 0)
+        if (j->npool == 0) /* nothing fits: perhaps other loads do */
+            target = lo > 0 ? lo : j->target;
+        else if (lo > 0)
             target = hi - lo > budget / 200 ? lo + (hi - lo) / 2 : lo;
         else
             target = (uint64_t)((double)j->target * 0.998 *
