@@ -197,8 +197,9 @@ static heddle_status copy_give(struct heddle_dev *dev,
     heddle_status st;
 
     HEDDLE_TRY(copy_settle_overlaps(dev, n));
-    if ((n->runs.ndim == 0 || is_rows(&n->runs)) &&
-        heddle_cuda_is_pinned(dev, n->host, n->span)) {
+    if (n->runs.ndim == 0 || is_rows(&n->runs))
+        n->pin = heddle_cuda_pin_hold(dev, n->host, n->span);
+    if (n->pin != NULL) {
         st = copy_direct(q, n, op);
         if (st != HEDDLE_AGAIN)
             return st;

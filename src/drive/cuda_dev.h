@@ -86,6 +86,7 @@ struct heddle_cuda_note {
     char *host;
     size_t span;
     void *slot; /* pinned memory of HEDDLE_CUDA_SMALL bytes, or NULL */
+    struct heddle_cuda_range *pin; /* held until the note is put back */
     /* Copies out are in a list: who gathers from there has to wait. */
     struct heddle_cuda_note *next_out, *prev_out;
     unsigned number; /* of the stream, as the engine counts */
@@ -345,8 +346,10 @@ HEDDLE_MUST_USE heddle_status heddle_cuda_pins_init(struct heddle_dev *dev);
 void heddle_cuda_pins_fini(struct heddle_dev *dev);
 void heddle_cuda_pin(struct heddle_dev *dev, void *host, size_t bytes);
 void heddle_cuda_unpin(struct heddle_dev *dev, void *host, size_t bytes);
-bool heddle_cuda_is_pinned(struct heddle_dev *dev, const void *host,
-                           size_t bytes);
+/* Pinned, and stays so until this is dropped. NULL: it is not. */
+struct heddle_cuda_range *heddle_cuda_pin_hold(struct heddle_dev *dev,
+                                               const void *host, size_t bytes);
+void heddle_cuda_pin_drop(struct heddle_dev *dev, struct heddle_cuda_range *r);
 /* CUDA does not take it as pinned after all. */
 void heddle_cuda_pin_doubt(struct heddle_dev *dev, const void *host);
 

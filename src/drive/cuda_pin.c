@@ -9,6 +9,9 @@
  *            registered, or pinned by the user. A large range is taken at once, a
  *            smaller one when it is asked for a second time; one that overlaps
  *            another only in part stays as it is, and so does one that CUDA refused.
+ * Uses       copies hold the range that they go by. Two handles may have the same
+ *            memory, one behind the other: what the first one gives up while a copy
+ *            of the second is on its way goes when that has ended (is_gone).
  * Invariants (1) `bytes` is the sum of what is QUEUED, BUSY and OURS, <= limit
  *            (2) a range is in the list of the thread exactly while QUEUED
  * Threads    `lock` guards everything; pin() and unpin() come from any thread. No
@@ -26,7 +29,7 @@
 
 enum range_state {
     RANGE_QUEUED, /* for the thread */
-    RANGE_BUSY,   /* being registered */
+    RANGE_BUSY,   /* being registered, or given back */
     RANGE_OURS,
     RANGE_THEIRS /* somebody else has pinned it */
 };
@@ -36,6 +39,8 @@ struct heddle_cuda_range {
     char *start;
     size_t bytes;
     enum range_state state;
+    unsigned nuses; /* copies on their way */
+    bool is_gone;   /* given up: no further copy takes it */
 };
 
 /* The place of the first range that ends behind `at`. */
@@ -272,6 +277,25 @@ static void host_unregister(struct heddle_dev *dev, void *start)
         dev->api.cuCtxSetCurrent(before);
 }
 
+/* With the lock, which is open while CUDA works. Until then the range stays in its
+ * place, so that nobody takes this memory for pinned by somebody else. */
+static void range_give_up(struct heddle_dev *dev, struct heddle_cuda_range *r)
+{
+    struct heddle_cuda_pins *p = &dev->pins;
+
+    r->is_gone = true;
+    if (r->nuses > 0)
+        return;
+    if (r->state == RANGE_OURS) {
+        r->state = RANGE_BUSY;
+        heddle_mutex_unlock(&p->lock);
+        host_unregister(dev, r->start);
+        heddle_mutex_lock(&p->lock);
+    }
+    range_remove(dev, r);
+    pthread_cond_broadcast(&p->done);
+}
+
 static struct heddle_cuda_range *range_at(struct heddle_cuda_pins *p,
                                           const void *start, size_t bytes)
 {
@@ -287,39 +311,52 @@ void heddle_cuda_unpin(struct heddle_dev *dev, void *host, size_t bytes)
 {
     struct heddle_cuda_pins *p = &dev->pins;
     struct heddle_cuda_range *r;
-    bool is_ours = false;
 
     heddle_mutex_lock(&p->lock);
     heddle_map_remove(&p->wanted, (uint64_t)(uintptr_t)host, NULL);
     while ((r = range_at(p, host, bytes)) != NULL && r->state == RANGE_BUSY)
         pthread_cond_wait(&p->done, &p->lock.m);
-    if (r != NULL) {
-        is_ours = r->state == RANGE_OURS;
-        range_remove(dev, r);
-    }
+    if (r != NULL)
+        range_give_up(dev, r);
     heddle_mutex_unlock(&p->lock);
-    if (is_ours)
-        host_unregister(dev, host);
 }
 
-bool heddle_cuda_is_pinned(struct heddle_dev *dev, const void *host,
-                           size_t bytes)
+/* With the lock. The range that all of it is in; NULL: it is not pinned. */
+static struct heddle_cuda_range *range_around(struct heddle_cuda_pins *p,
+                                              const char *at, size_t bytes)
+{
+    const size_t i = range_find(p, at);
+    struct heddle_cuda_range *r = i < p->nranges ? p->range[i] : NULL;
+
+    return r != NULL && !r->is_gone &&
+                   (r->state == RANGE_OURS || r->state == RANGE_THEIRS) &&
+                   r->start <= at && at + bytes <= r->start + r->bytes
+               ? r
+               : NULL;
+}
+
+struct heddle_cuda_range *heddle_cuda_pin_hold(struct heddle_dev *dev,
+                                               const void *host, size_t bytes)
 {
     struct heddle_cuda_pins *p = &dev->pins;
-    const char *at = host;
-    bool is = false;
-    size_t i;
+    struct heddle_cuda_range *r;
 
     heddle_mutex_lock(&p->lock);
-    i = range_find(p, at);
-    if (i < p->nranges) {
-        const struct heddle_cuda_range *r = p->range[i];
-
-        is = (r->state == RANGE_OURS || r->state == RANGE_THEIRS) &&
-             r->start <= at && at + bytes <= r->start + r->bytes;
-    }
+    if ((r = range_around(p, host, bytes)) != NULL)
+        r->nuses++;
     heddle_mutex_unlock(&p->lock);
-    return is;
+    return r;
+}
+
+void heddle_cuda_pin_drop(struct heddle_dev *dev, struct heddle_cuda_range *r)
+{
+    struct heddle_cuda_pins *p = &dev->pins;
+
+    heddle_mutex_lock(&p->lock);
+    r->nuses--;
+    if (r->is_gone)
+        range_give_up(dev, r);
+    heddle_mutex_unlock(&p->lock);
 }
 
 void heddle_cuda_pin_doubt(struct heddle_dev *dev, const void *host)
@@ -333,7 +370,7 @@ void heddle_cuda_pin_doubt(struct heddle_dev *dev, const void *host)
         struct heddle_cuda_range *r = p->range[i];
 
         (void)!heddle_map_put(&p->wanted, (uint64_t)(uintptr_t)r->start, 0);
-        range_remove(dev, r);
+        range_give_up(dev, r);
     }
     heddle_mutex_unlock(&p->lock);
 }

@@ -62,6 +62,8 @@ struct heddle_cuda_note *heddle_cuda_note_get(struct heddle_dev *dev)
 
 void heddle_cuda_note_put(struct heddle_dev *dev, struct heddle_cuda_note *n)
 {
+    if (n->pin != NULL)
+        heddle_cuda_pin_drop(dev, n->pin);
     n->next = dev->spare_notes;
     dev->spare_notes = n;
 }

@@ -121,6 +121,15 @@ TEST(pageable_copies)
     drv->close(dev);
 }
 
+static bool is_pinned(struct heddle_dev *dev, const void *host, size_t bytes)
+{
+    struct heddle_cuda_range *r = heddle_cuda_pin_hold(dev, host, bytes);
+
+    if (r != NULL)
+        heddle_cuda_pin_drop(dev, r);
+    return r != NULL;
+}
+
 /* Memory that the user has pinned is found out, and used as it is. */
 TEST(pinned_by_the_user)
 {
@@ -132,9 +141,9 @@ TEST(pinned_by_the_user)
     CHECK_EQ(dev->api.cuMemHostAlloc(&to, BOX_BYTES, 1), 0);
     drv->pin(dev, from, BOX_BYTES);
     drv->pin(dev, to, BOX_BYTES);
-    CHECK(heddle_cuda_is_pinned(dev, from, BOX_BYTES));
-    CHECK(heddle_cuda_is_pinned(dev, (char *)to + 5, 100));
-    CHECK(!heddle_cuda_is_pinned(dev, (char *)to + 5, BOX_BYTES));
+    CHECK(is_pinned(dev, from, BOX_BYTES));
+    CHECK(is_pinned(dev, (char *)to + 5, 100));
+    CHECK(!is_pinned(dev, (char *)to + 5, BOX_BYTES));
     CHECK_EQ(dev->pins.bytes, 0);
     CHECK(!dev->pins.has_thread);
     for (size_t i = 0; i < NBOXES; i++) {
@@ -143,7 +152,7 @@ TEST(pinned_by_the_user)
     }
     drv->unpin(dev, from, BOX_BYTES);
     drv->unpin(dev, to, BOX_BYTES);
-    CHECK(!heddle_cuda_is_pinned(dev, from, BOX_BYTES));
+    CHECK(!is_pinned(dev, from, BOX_BYTES));
     CHECK_EQ(dev->api.cuMemFreeHost(from), 0);
     CHECK_EQ(dev->api.cuMemFreeHost(to), 0);
     drv->close(dev);
@@ -153,7 +162,7 @@ static bool pinned_soon(struct heddle_dev *dev, const void *host, size_t bytes)
 {
     const uint64_t end = heddle_clock_ns() + 10 * HEDDLE_NS_PER_S;
 
-    while (!heddle_cuda_is_pinned(dev, host, bytes)) {
+    while (!is_pinned(dev, host, bytes)) {
         if (heddle_clock_ns() > end)
             return false;
         nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
@@ -185,19 +194,69 @@ TEST(pinning)
     drv->pin(dev, large + MIB, MIB);
     drv->pin(dev, large + 2 * MIB, 2 * MIB);
     CHECK_EQ(dev->pins.nranges, 2);
-    CHECK(!heddle_cuda_is_pinned(dev, large + 2 * MIB, 2 * MIB));
+    CHECK(!is_pinned(dev, large + 2 * MIB, 2 * MIB));
     /* Gone while it is on its way, or never known. */
     drv->pin(dev, other, BOX_BYTES);
     drv->unpin(dev, other, BOX_BYTES);
     drv->unpin(dev, other, BOX_BYTES);
     CHECK_EQ(dev->pins.nranges, 2);
     drv->unpin(dev, large, BOX_BYTES);
-    CHECK(!heddle_cuda_is_pinned(dev, large, 1));
+    CHECK(!is_pinned(dev, large, 1));
     CHECK_EQ(dev->pins.bytes, MIB / 2);
     free(large);
     free(other);
     drv->close(dev); /* the small one is still pinned */
     free(small);
+}
+
+/* Two handles on the same memory, one behind the other: the first one's memory is
+ * given up while copies of the second are on their way. */
+TEST(unpinned_during_copies)
+{
+    DEVICE(dev);
+    unsigned char *host = host_new(BOX_BYTES, 1),
+                  *back = host_new(BOX_BYTES, 2);
+    void *ptr = dev_new(dev, BOX_BYTES);
+    struct heddle_cuda_range *held;
+    struct end e[8];
+
+    for (unsigned round = 0; round < 20; round++) {
+        drv->pin(dev, host, BOX_BYTES);
+        CHECK(pinned_soon(dev, host, BOX_BYTES));
+        for (unsigned i = 0; i < 8; i++) {
+            e[i] = end_make();
+            CHECK_OK(copy(dev, HEDDLE_COPY_IN, ptr, host, &boxes[3],
+                          HEDDLE_CUDA_STREAMS, &e[i]));
+        }
+        drv->unpin(dev, host, BOX_BYTES);
+        CHECK(!is_pinned(dev, host, 1));
+        for (unsigned i = 0; i < 8; i++) {
+            end_wait(dev, &e[i]);
+            CHECK_OK(e[i].st);
+        }
+        CHECK_EQ(dev->pins.nranges, 0);
+        CHECK_EQ(dev->pins.bytes, 0);
+    }
+    copy_now(dev, HEDDLE_COPY_OUT, ptr, back, &boxes[3], 0);
+    CHECK_EQ(memcmp(host, back, boxes[3].run_bytes), 0);
+    /* Nobody may take it for memory that the user has pinned. */
+    drv->pin(dev, host, BOX_BYTES);
+    CHECK(pinned_soon(dev, host, BOX_BYTES));
+    held = heddle_cuda_pin_hold(dev, host + 1, 10);
+    CHECK(held != NULL);
+    drv->unpin(dev, host, BOX_BYTES);
+    drv->pin(dev, host, BOX_BYTES);
+    CHECK_EQ(dev->pins.nranges, 1);
+    CHECK(!is_pinned(dev, host, 1));
+    heddle_cuda_pin_drop(dev, held);
+    CHECK_EQ(dev->pins.nranges, 0);
+    drv->pin(dev, host, BOX_BYTES);
+    CHECK(pinned_soon(dev, host, BOX_BYTES));
+    CHECK_EQ(dev->pins.bytes, BOX_BYTES); /* ours, not somebody's */
+    dev_free(dev, ptr, BOX_BYTES);
+    drv->close(dev);
+    free(host);
+    free(back);
 }
 
 static heddle_cu_result fail_register(void *ptr, size_t bytes, unsigned flags)
@@ -519,5 +578,6 @@ TEST(no_memory_on_the_host)
 }
 
 TEST_MAIN(nothing_there, a_device, pageable_copies, pinned_by_the_user, pinning,
-          pinning_refused, many_copies, staged_in_a_stream, failing_copies,
-          memory, memory_of_a_busy_stream, no_memory_on_the_host)
+          unpinned_during_copies, pinning_refused, many_copies,
+          staged_in_a_stream, failing_copies, memory, memory_of_a_busy_stream,
+          no_memory_on_the_host)
