@@ -226,6 +226,8 @@ TEST(memory_of_the_host)
     CHECK_EQ(cuMemHostRegister_v2(mine, sizeof(mine), 1), FC_EREGISTERED);
     CHECK_EQ(cuMemHostRegister_v2(mine, 100, 1), 0);
     CHECK_EQ(cuMemHostRegister_v2(mine + 1100, 8, 1), 0);
+    /* Three neighbours are one piece to who uses them. */
+    CHECK_EQ(fakecuda_touch(r.ctx, mine, 1108), 0);
     CHECK_EQ(cuMemHostUnregister(mine + 101), FC_EUNREGISTERED);
     CHECK_EQ(cuMemHostUnregister(mine + 100), 0);
     CHECK_EQ(cuMemHostUnregister(mine + 100), FC_EUNREGISTERED);
@@ -365,10 +367,16 @@ TEST(memory_that_is_gone)
     pinned = malloc(100);
     CHECK_EQ(cuMemAlloc_v2(&p, 100), 0);
     CHECK_EQ(cuMemHostRegister_v2(pinned, 100, 0), 0);
+    CHECK_EQ(fakecuda_touch(r.ctx, pinned, 100), 0);
     CHECK_EQ(spin(&r, r.s, 5000000), 0);
     CHECK_EQ(cuMemcpyHtoDAsync_v2(p, pinned, 100, r.s), 0);
     CHECK_EQ(cuMemHostUnregister(pinned), 0);
     CHECK_EQ(cuStreamSynchronize(r.s), FC_EADDRESS);
+    CHECK_EQ(cuDevicePrimaryCtxRelease_v2(0), 0);
+
+    rig_init(&r);
+    CHECK_EQ(cuMemHostRegister_v2(pinned, 99, 0), 0);
+    CHECK_EQ(fakecuda_touch(r.ctx, pinned, 100), FC_EADDRESS);
     CHECK_EQ(cuDevicePrimaryCtxRelease_v2(0), 0);
     free(pinned);
 }

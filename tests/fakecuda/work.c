@@ -31,18 +31,25 @@ void fc_work_fini(struct fc_work *w)
     w->blob = NULL;
 }
 
+/* Memory of another device only when it was opened to this one. */
+static bool is_open(CUcontext ctx, const struct fc_block *b)
+{
+    return b->kind != FC_DEVICE || b->ctx == ctx ||
+           (b->pool != NULL
+                ? fc_pool_allows(b->pool, ctx->device)
+                : (atomic_load(&ctx->peers) >> b->ctx->device & 1) != 0);
+}
+
+/* As a GPU, which knows no borders between one allocation and the next. */
 int fakecuda_touch(CUcontext ctx, const void *at, size_t bytes)
 {
+    uintptr_t from = (uintptr_t)at;
+    const uintptr_t end = from + bytes;
     struct fc_block b;
 
-    if (bytes == 0)
-        return 0;
-    /* Memory of another device only when it was opened to this one. */
-    if (fc_block_find(at, bytes, &b) &&
-        (b.kind != FC_DEVICE || b.ctx == ctx ||
-         (b.pool != NULL
-              ? fc_pool_allows(b.pool, ctx->device)
-              : (atomic_load(&ctx->peers) >> b.ctx->device & 1) != 0)))
+    while (from < end && fc_block_find((void *)from, 1, &b) && is_open(ctx, &b))
+        from = b.base + b.bytes;
+    if (from >= end)
         return 0;
     fc_lose(ctx, FC_EADDRESS);
     if (getenv("FAKECUDA_VERBOSE") != NULL)
