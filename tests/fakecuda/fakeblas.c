@@ -9,7 +9,6 @@
  */
 #include "fakeblas.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { MAGIC = 0xb1a5 };
@@ -164,23 +163,33 @@ static void store(const struct call *q, int i, int j, double complex v)
 
 /* --- C = alpha op(A) op(B) + beta C -------------------------------------- */
 
-static double complex dot(const struct call *q, int i, int j)
+/* n vectors of k numbers, one behind the other: the rows of op(A), or the columns
+ * of op(B). */
+static double complex *gather(const struct call *q, struct part p, int op,
+                              bool is_rows, int n)
+{
+    double complex *to = blas_new((size_t)n * (size_t)q->k * sizeof(*to));
+
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < q->k; k++)
+            to[blas_at(k, i, q->k)] =
+                is_rows ? at(q, p, op, i, k) : at(q, p, op, k, i);
+    return to;
+}
+
+BLAS_UNSEEN static double complex dot(enum blas_type t, const double complex *a,
+                                      const double complex *b, int n)
 {
     double complex sum = 0;
+    double s = 0;
 
-    if (q->t == TYPE_D) { /* as the others, but tests have large ones */
-        const double *a = q->a.a, *b = q->b.a;
-        double s = 0;
-
-        for (int k = 0; k < q->k; k++)
-            s += a[q->op_a == OP_N ? blas_at(i, k, q->a.ld)
-                                   : blas_at(k, i, q->a.ld)] *
-                 b[q->op_b == OP_N ? blas_at(k, j, q->b.ld)
-                                   : blas_at(j, k, q->b.ld)];
+    if (t < TYPE_C) { /* as the others, but tests have large ones */
+        for (int k = 0; k < n; k++)
+            s += creal(a[k]) * creal(b[k]);
         return s;
     }
-    for (int k = 0; k < q->k; k++)
-        sum += at(q, q->a, q->op_a, i, k) * at(q, q->b, q->op_b, k, j);
+    for (int k = 0; k < n; k++)
+        sum += a[k] * b[k];
     return sum;
 }
 
@@ -190,12 +199,20 @@ static void run_gemm(CUcontext ctx, void *arg)
     const size_t bytes = blas_bytes(q.t);
 
     for (int p = 0; p < q.count; p++) {
+        double complex *a, *b;
+
         if (!is_there(ctx, &q, q.a) || !is_there(ctx, &q, q.b) ||
             !is_there(ctx, &q, q.c))
             return;
+        a = gather(&q, q.a, q.op_a, true, q.m);
+        b = gather(&q, q.b, q.op_b, false, q.n);
         for (int j = 0; j < q.n; j++)
             for (int i = 0; i < q.m; i++)
-                store(&q, i, j, q.alpha * dot(&q, i, j));
+                store(&q, i, j,
+                      q.alpha * dot(q.t, a + blas_at(0, i, q.k),
+                                    b + blas_at(0, j, q.k), q.k));
+        free(a);
+        free(b);
         q.a.a = (const char *)q.a.a + q.step_a * (long long)bytes;
         q.b.a = (const char *)q.b.a + q.step_b * (long long)bytes;
         q.c.a = (const char *)q.c.a + q.step_c * (long long)bytes;

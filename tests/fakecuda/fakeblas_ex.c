@@ -64,11 +64,34 @@ static float input(const struct ex *q, const void *a, size_t i)
     return q->is_tf32 ? of_tf32(v[i]) : v[i];
 }
 
+/* n vectors of k numbers, one behind the other. */
+static float *gather(const struct ex *q, const void *a, int ld,
+                     bool is_contiguous, int n)
+{
+    float *to = blas_new((size_t)n * (size_t)q->k * sizeof(*to));
+
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < q->k; k++)
+            to[blas_at(k, i, q->k)] = input(
+                q, a, is_contiguous ? blas_at(k, i, ld) : blas_at(i, k, ld));
+    return to;
+}
+
+BLAS_UNSEEN static float dot(const float *a, const float *b, int n)
+{
+    float sum = 0;
+
+    for (int k = 0; k < n; k++)
+        sum += a[k] * b[k];
+    return sum;
+}
+
 static void run_ex(CUcontext ctx, void *arg)
 {
     const struct ex *q = arg;
     const size_t elem = q->type == INPUT_HALF ? 2 : 4;
     const bool at = q->op_a != OP_N, bt = q->op_b != OP_N;
+    float *a, *b;
 
     if (!blas_touch(ctx, q->a, at ? q->k : q->m, at ? q->m : q->k, q->lda,
                     elem) ||
@@ -76,18 +99,18 @@ static void run_ex(CUcontext ctx, void *arg)
                     elem) ||
         !blas_touch(ctx, q->c, q->m, q->n, q->ldc, sizeof(float)))
         return;
+    a = gather(q, q->a, q->lda, at, q->m);
+    b = gather(q, q->b, q->ldb, !bt, q->n);
     for (int j = 0; j < q->n; j++)
         for (int i = 0; i < q->m; i++) {
-            float *c = &q->c[blas_at(i, j, q->ldc)], sum = 0;
+            float *c = &q->c[blas_at(i, j, q->ldc)];
+            const float sum =
+                dot(a + blas_at(0, i, q->k), b + blas_at(0, j, q->k), q->k);
 
-            for (int k = 0; k < q->k; k++)
-                sum +=
-                    input(q, q->a,
-                          at ? blas_at(k, i, q->lda) : blas_at(i, k, q->lda)) *
-                    input(q, q->b,
-                          bt ? blas_at(j, k, q->ldb) : blas_at(k, j, q->ldb));
             *c = q->alpha * sum + (q->beta == 0 ? 0 : q->beta * *c);
         }
+    free(a);
+    free(b);
 }
 
 BLAS(cublasGemmEx, struct blas_handle *h, int op_a, int op_b, int m, int n,

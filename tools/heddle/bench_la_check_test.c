@@ -95,6 +95,12 @@ static void qr(const struct la_array *a, double *tau)
     }
 }
 
+/* Sanitizers take long over the large ones: one element is enough there. */
+static bool has_time(size_t m)
+{
+    return !TEST_SANITIZED || m <= SMALL;
+}
+
 /* Right as it is; wrong with one other element; NaN is never right. */
 static void check_damage(struct la_problem *p, double *element, double by)
 {
@@ -122,7 +128,8 @@ TEST(cholesky_is_checked)
         CHECK_EQ(la_check_is_whole(&p), n <= LA_CHECK_WHOLE);
         cholesky(&p.out[0]);
         check_damage(&p, at(&p.out[0], n - 1, n / 3), 1e-3);
-        check_damage(&p, at(&p.out[0], n / 2, n / 2), 1e-3);
+        if (has_time(n))
+            check_damage(&p, at(&p.out[0], n / 2, n / 2), 1e-3);
         p.nthreads = 1;
         check_damage(&p, at(&p.out[0], n - 1, 0), 1e-3);
         problem_end(&p);
@@ -139,7 +146,8 @@ TEST(lu_is_checked)
 
         lu(&p.out[0]);
         check_damage(&p, at(&p.out[0], n / 2, n / 3), 1e-3);
-        check_damage(&p, at(&p.out[0], n / 3, n - 1), 1e-3);
+        if (has_time(m))
+            check_damage(&p, at(&p.out[0], n / 3, n - 1), 1e-3);
         problem_end(&p);
     }
 }
@@ -157,8 +165,10 @@ TEST(qr_is_checked)
         CHECK_EQ(la_check_is_whole(&p), i == 0);
         qr(&p.out[0], p.tau.p);
         check_damage(&p, at(&p.out[0], m - 1, n / 3), 1e-3);
-        check_damage(&p, at(&p.out[0], n / 3, n / 2), 1e-3);
-        check_damage(&p, (double *)p.tau.p + n / 2, 1e-3);
+        if (has_time(m))
+            check_damage(&p, at(&p.out[0], n / 3, n / 2), 1e-3);
+        if (has_time(m))
+            check_damage(&p, (double *)p.tau.p + n / 2, 1e-3);
         problem_end(&p);
     }
 }

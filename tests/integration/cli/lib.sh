@@ -20,6 +20,11 @@ command -v python3 >/dev/null || {
     echo 'skipped: no python3'
     exit 77
 }
+# The interpreter itself: what stands in front of it may take longer than it does.
+python=$(python3 -c 'import sys; print(sys.executable)')
+python3() {
+    "$python" "$@"
+}
 bad=0
 
 # wrong WHAT: notes a failure and shows the latest output.
@@ -64,13 +69,13 @@ json() {
     else
         [ "$got" -eq "$lines" ] || wrong "heddle $* --json: $got lines"
     fi
-    python3 -m json.tool --json-lines <out >/dev/null 2>err ||
+    python3 -IS -m json.tool --json-lines <out >/dev/null 2>err ||
         wrong "heddle $* --json: not JSON"
 }
 
 # holds EXPRESSION: Python about `r`, the list of objects in the latest output.
 holds() {
-    python3 - "$1" <<'END' >err 2>&1 || wrong "not so: $1"
+    python3 -IS - "$1" <<'END' >err 2>&1 || wrong "not so: $1"
 import json, sys
 r = [json.loads(line) for line in open("out")]
 sys.exit(0 if eval("(" + sys.argv[1] + ")") else 1)
