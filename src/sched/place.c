@@ -342,6 +342,9 @@ static void place_known(struct heddle_place *p, double now)
 {
     struct heddle_win_ask q;
 
+    if (p->version == p->win.version)
+        return;
+    p->version = p->win.version;
     for (struct heddle_sched_task **at = &p->anyone; *at != NULL;) {
         struct heddle_win_rec *r = heddle_win_rec(&p->win, *at);
 

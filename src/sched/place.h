@@ -41,6 +41,7 @@ struct heddle_place {
     struct heddle_heap plain;         /* no classes: all tasks */
     uint32_t pushes;
     struct heddle_sched_task *anyone, **anyone_end; /* through link[0] */
+    uint32_t version; /* of the costs with which all of these were unknown */
     uint64_t nsteals;
 };
 
