@@ -10,7 +10,8 @@
  *            host's memory; --resident: the matrices are in that of the GPU before
  *            and after.
  * Itself     with the peer `self` a second context runs the same routine without
- *            the limit of --device-memory.
+ *            the limit of --device-memory or, where none is given, another routine
+ *            for the same job: LU without pivots, a solution in full precision.
  */
 #include "bench_la.h"
 #include "run_bound.h"
@@ -52,8 +53,8 @@ struct la_bench {
     struct la_problem p;
     struct la_peer blas;
     struct la_gpu gpu;
-    struct la_side ours, self; /* the second without a limit of memory */
-    double prepare_ns;         /* until the operands have their values */
+    struct la_side ours, self;
+    double prepare_ns; /* until the operands have their values */
 
     double mine[LA_MAX_ROUNDS], theirs[LA_MAX_ROUNDS], ratio[LA_MAX_ROUNDS];
     struct bench_stat t, t_peer, t_ratio;
@@ -272,7 +273,9 @@ static int open_ours(struct la_bench *b)
     if (rc != 0 || b->peer != PEER_SELF)
         return rc;
     o.device_memory = 0;
-    return la_side_open(&b->self, b->c, &o, &b->p, b->nb, b->is_resident);
+    rc = la_side_open(&b->self, b->c, &o, &b->p, b->nb, b->is_resident);
+    b->self.is_other = b->limit_text == NULL;
+    return rc;
 }
 
 static int close_ours(struct la_bench *b)
@@ -311,9 +314,10 @@ static int run_steps(struct la_bench *b)
 
 static const char *peer_text(const struct la_bench *b)
 {
-    return b->peer == PEER_SELF       ? "the same without the limit of memory"
-           : b->peer == PEER_CUSOLVER ? b->gpu.raw.model
-                                      : b->blas.name;
+    return b->peer == PEER_CUSOLVER ? b->gpu.raw.model
+           : b->peer != PEER_SELF   ? b->blas.name
+           : b->self.is_other       ? b->row->self_name
+                                    : "the same without the limit of memory";
 }
 
 static void json_number(struct heddle_json *j, const char *key, bool is_known,
@@ -443,7 +447,7 @@ static void print_text(const struct la_bench *b)
                 time_text(cell, b->t_peer.median), flops(b) / b->t_peer.median,
                 peer_text(b), b->t_ratio.median, b->t_ratio.min,
                 b->t_ratio.max);
-    if (b->peer == PEER_SELF)
+    if (b->peer == PEER_SELF && !b->self.is_other)
         fprintf(f, "rate      %.1f %% of that without the limit\n",
                 100 / b->t_ratio.median);
     if (b->peak > 0)
@@ -535,9 +539,12 @@ static int parse_peer(struct la_bench *b)
                          "there is no peer '%s', but there are openblas, "
                          "lapack, cusolver, self and none",
                          b->peer_name);
-    if (b->peer == PEER_SELF && (b->limit_text == NULL || b->is_resident))
-        return cli_error(b->c, "the peer self is ours without a limit: give "
-                               "--device-memory, and leave --resident out");
+    if (b->peer == PEER_SELF &&
+        (b->limit_text == NULL ? b->row->self == NULL : b->is_resident))
+        return cli_error(b->c,
+                         "the peer self of %s is ours without a limit: give "
+                         "--device-memory, and leave --resident out",
+                         b->row->name);
     if (b->peer == PEER_CUSOLVER &&
         (b->p.t != LA_D || b->row->gpu == LA_GPU_NONE))
         return cli_error(b->c, "cusolver is a peer of potrf, getrf, geqrf and "
@@ -674,7 +681,10 @@ static int la_run(struct cli *c, int argc, char **argv)
     "same,\n"                                                                  \
     "                   but no other), cusolver (default with "                \
     "--resident),\n"                                                           \
-    "                   self (ours without --device-memory) or none\n"         \
+    "                   none, or self: ours without --device-memory; "         \
+    "without\n"                                                                \
+    "                   that LU without pivots, a solution in full "           \
+    "precision\n"                                                              \
     "  --low            of gesv_mixed and posv_mixed on a GPU: auto, single, " \
     "tf32,\n"                                                                  \
     "                   half or halves\n"                                      \

@@ -137,6 +137,10 @@ struct la_row {
     /* Real operations; complex types do four times as many. */
     double (*flops)(double m, double n, double r);
     heddle_status (*ours)(struct la_call *k);
+    /* What the peer `self` runs when there is no limit of memory: the same job by
+     * another routine of ours, of this name. NULL: there is none. */
+    heddle_status (*self)(struct la_call *k);
+    const char *self_name;
     /* LAPACK's info; INT_MIN: the library has it not. */
     int (*peer)(const struct la_peer *peer, struct la_problem *p);
     double (*residual)(const struct la_problem *p);
@@ -157,7 +161,8 @@ struct la_side {
     heddle_ctx *ctx; /* NULL: closed */
     struct bench_memory memory;
     heddle_matrix *x[LA_OPERANDS];
-    size_t nb; /* 0: auto */
+    size_t nb;     /* 0: auto */
+    bool is_other; /* it runs row->self */
     bool is_resident, has_run;
     unsigned nworkers;
     unsigned gpu_memory; /* index of the first GPU's; 0: there is none */

@@ -270,7 +270,8 @@ static heddle_status get_results(struct la_side *s, struct la_call *k)
 static heddle_status timed(struct la_side *s, struct la_call *k, double *ns_out)
 {
     const uint64_t start = heddle_clock_ns();
-    heddle_status st = s->p->row->ours(k), waited;
+    const struct la_row *row = s->p->row;
+    heddle_status st = s->is_other ? row->self(k) : row->ours(k), waited;
     int info = 0;
 
     waited = heddle_la_wait(k->la, &info);
@@ -285,9 +286,11 @@ static heddle_status timed(struct la_side *s, struct la_call *k, double *ns_out)
 
 int la_side_run(struct la_side *s, bool wants_results, double *ns_out)
 {
+    const struct la_row *row = s->p->row;
     const struct heddle_la_opts opts = {.size = sizeof(opts),
                                         .nb = s->nb,
-                                        .routine = s->p->row->name,
+                                        .routine = s->is_other ? row->self_name
+                                                               : row->name,
                                         .low = s->p->low};
     struct la_call k = {.p = s->p};
     heddle_status st = heddle_la_create(s->ctx, &opts, &k.la);

@@ -190,6 +190,22 @@ static heddle_status ours_gesv_mixed(struct la_call *k)
     return st;
 }
 
+/* In full precision, with the solution in operand 2. */
+static heddle_status self_posv(struct la_call *k)
+{
+    const heddle_status st = heddle_la_lacpy(k->la, 'A', k->x[1], k->x[2]);
+
+    return st == HEDDLE_OK ? heddle_la_posv(k->la, 'L', k->x[0], k->x[2]) : st;
+}
+
+static heddle_status self_gesv(struct la_call *k)
+{
+    const heddle_status st = heddle_la_lacpy(k->la, 'A', k->x[1], k->x[2]);
+
+    return st == HEDDLE_OK ? heddle_la_gesv(k->la, k->x[0], k->p->ipiv, k->x[2])
+                           : st;
+}
+
 /* --- the rows ---------------------------------------------------------------------- */
 
 const struct la_row la_rows[] = {
@@ -211,6 +227,8 @@ const struct la_row la_rows[] = {
      .limit = 60,
      .flops = flops_getrf,
      .ours = ours_getrf,
+     .self = ours_getrf_nopiv,
+     .self_name = "getrf_nopiv",
      .peer = la_peer_getrf,
      .residual = la_check_getrf},
     {.name = "getrf_nopiv",
@@ -320,6 +338,8 @@ const struct la_row la_rows[] = {
      .limit = 60,
      .flops = flops_posv,
      .ours = ours_posv_mixed,
+     .self = self_posv,
+     .self_name = "posv",
      .peer = la_peer_posv_mixed,
      .residual = la_check_solve_x},
     {.name = "gesv_mixed",
@@ -333,6 +353,8 @@ const struct la_row la_rows[] = {
      .limit = 60,
      .flops = flops_gesv,
      .ours = ours_gesv_mixed,
+     .self = self_gesv,
+     .self_name = "gesv",
      .peer = la_peer_gesv_mixed,
      .residual = la_check_solve_x},
     {.name = "gels",

@@ -102,6 +102,13 @@ holds "r[0]['nrhs'] == 20"
 json 1 bench posv --n 50 --rounds 1
 holds "r[0]['residual'] is None and r[0]['nrhs'] == 1"
 
+# Against another routine of ours.
+for b in getrf gesv_mixed posv_mixed; do
+    json 1 bench $b --n 130 --nb 32 --rounds 2 --check --no-bound --peer self
+    holds "$right and r[0]['peer'] == 'self' and r[0]['ratio'] > 0"
+    holds "r[0]['peer_is'] == {'getrf': 'getrf_nopiv'}.get('$b', '${b%_mixed}')"
+done
+
 # The log of the run behind the rounds is one.
 json 1 bench getrf --n 100 --nb 25 --rounds 1 --log la.log --sched prio
 holds "r[0]['sched'] == 'prio' and r[0]['tasks'] == 13"
