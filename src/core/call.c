@@ -153,7 +153,7 @@ static void submit_hold_scratch(const struct heddle_access *acc, unsigned nops)
 {
     for (unsigned i = 0; i < nops; i++)
         if (acc[i].mode == HEDDLE_SCRATCH)
-            heddle_handle_ref(acc[i].unit);
+            heddle_unit_ref(acc[i].unit);
 }
 
 /* Puts operands, modes and argument into the cell or its extension. */

@@ -138,7 +138,7 @@ static heddle_status launch_bind(heddle_graph *g, struct graph_run *r,
     for (size_t i = 0; i < g->nops; i++) {
         r->op[i] = acc[g->rec[i].index].unit;
         if (g->rec[i].mode == HEDDLE_SCRATCH) /* it has no history */
-            heddle_handle_ref(r->op[i]);
+            heddle_unit_ref(r->op[i]);
     }
     return HEDDLE_OK;
 }

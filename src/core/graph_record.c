@@ -63,7 +63,7 @@ static heddle_status graph_unit_get(heddle_graph *g, heddle_handle *h,
             return heddle_refuse(g->obj.ctx, HEDDLE_ENOMEM,
                                  "no memory for a graph");
         }
-        u->unit = heddle_handle_ref(h);
+        u->unit = heddle_unit_ref(h);
         u->index = g->nunits++;
         u->next = g->list;
         g->list = u;

@@ -153,11 +153,18 @@ heddle_status heddle_view_tile(heddle_handle *h, size_t i, size_t j, size_t mb,
     return heddle_view_box(h, offset, extent, NULL, view_out);
 }
 
+heddle_handle *heddle_unit_ref(heddle_handle *h)
+{
+    heddle_add_rlx(&h->refs, 1u); /* the caller holds one */
+    return h;
+}
+
 heddle_handle *heddle_handle_ref(heddle_handle *h)
 {
-    if (h != NULL)
-        heddle_add_rlx(&h->refs, 1u); /* the caller holds one */
-    return h;
+    if (h == NULL)
+        return NULL;
+    heddle_add_rlx(&h->users, 1u);
+    return heddle_unit_ref(h);
 }
 
 void heddle_unit_free(heddle_handle *h)
@@ -220,8 +227,17 @@ void heddle_unit_unref(heddle_handle *h)
         heddle_unit_free(h);
 }
 
+static void grants_end_of(heddle_ctx *ctx, heddle_handle *h);
+
+/* Without the program's references nobody can release what it has acquired. */
 void heddle_handle_unref(heddle_handle *h)
 {
+    heddle_ctx *ctx;
+
+    if (h == NULL)
+        return;
+    if (heddle_sub_acqrel(&h->users, 1u) == 1 && (ctx = handle_ctx(h)) != NULL)
+        grants_end_of(ctx, h);
     heddle_unit_unref(h);
 }
 
@@ -495,6 +511,14 @@ static void grant_end(heddle_ctx *ctx, struct grant *g)
 
     grant_drop(ctx, g);
     heddle_engine_finish_foreign(ctx, c, HEDDLE_OK);
+}
+
+static void grants_end_of(heddle_ctx *ctx, heddle_handle *h)
+{
+    struct grant *g;
+
+    while ((g = grant_take(h, true)) != NULL)
+        grant_end(ctx, g);
 }
 
 void heddle_grants_release(heddle_ctx *ctx)

@@ -162,7 +162,7 @@ static heddle_status scope_enter(struct heddle_scope *s, heddle_handle *h,
         }
         u->unit = h;
         heddle_dep_init(&u->dep);
-        heddle_handle_ref(h);
+        heddle_unit_ref(h);
         u->next = s->list;
         s->list = u;
     }

@@ -104,6 +104,7 @@ struct heddle_handle {
     heddle_handle *root; /* itself when no view */
     struct heddle_handle **overlap;
     _Atomic uint32_t refs;
+    _Atomic uint32_t users; /* of these the program's */
     /* Of a root: units that have copies in other memories (the mem module's). */
     _Atomic uint32_t naway;
     _Atomic(struct heddle_where *) where; /* such copies; NULL: none ever */

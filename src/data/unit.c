@@ -85,6 +85,7 @@ static heddle_handle *unit_alloc(const struct heddle_allocator *a)
     h->dep.member = h->dep.inl;
     h->dep.cap = HEDDLE_DEP_INLINE;
     heddle_store_rlx(&h->refs, 1u); /* not shared yet */
+    heddle_store_rlx(&h->users, 1u);
     return h;
 }
 

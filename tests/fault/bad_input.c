@@ -333,14 +333,27 @@ TEST(bad_views)
     world_close(&w);
 }
 
-/* The last reference goes while data are acquired: the context still ends. */
+/* The last reference goes while data are acquired: nobody waits for ever, not those
+ * who wait for all tasks, nor who ends the context. */
 TEST(acquired_and_dropped)
 {
     heddle_ctx *ctx = NULL;
-    heddle_handle *h = NULL;
+    heddle_handle *h = NULL, *view = NULL;
+    const size_t offset = 1, extent = 2;
+    struct heddle_call call = {.priority = 0};
     double v[4] = {0};
 
     CHECK_OK(heddle_ctx_create(NULL, &ctx));
+    for (int i = 0; i < 4; i++) {
+        CHECK_OK(heddle_handle_vector(ctx, v, 4, HEDDLE_F64, &h));
+        CHECK_OK(heddle_view_box(h, &offset, &extent, NULL, &view));
+        CHECK_OK(heddle_handle_acquire(i % 2 == 0 ? view : h, HEDDLE_RW, NULL));
+        call.operand[0] = h;
+        CHECK_OK(heddle_submit(ctx, &k_rw, &call)); /* waits for the release */
+        heddle_handle_unref(i < 2 ? view : h);
+        heddle_handle_unref(i < 2 ? h : view);
+        CHECK_OK(heddle_wait(ctx));
+    }
     CHECK_OK(heddle_handle_vector(ctx, v, 4, HEDDLE_F64, &h));
     CHECK_OK(heddle_handle_acquire(h, HEDDLE_RW, NULL));
     heddle_handle_unref(h);
