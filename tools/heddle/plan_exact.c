@@ -19,10 +19,13 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "base/thread.h"
 #include "plan_cmd.h"
 #include "plan_milp.h"
 
 extern char **environ;
+
+enum { GRACE_S = 3 };
 
 struct exact {
     struct cli *c;
@@ -73,6 +76,30 @@ static void remove_files(const struct exact *e)
     (void)rmdir(e->dir);
 }
 
+/* It keeps its time limit roughly, and not while it prepares: who takes twice as
+ * long and some seconds more is ended. */
+static int await_cbc(struct exact *e, pid_t pid)
+{
+    const uint64_t start = heddle_clock_ns();
+    const double most_s = 2 * e->limit_s + GRACE_S;
+    int status = 0;
+    pid_t got;
+
+    while ((got = waitpid(pid, &status, WNOHANG)) == 0) {
+        if ((double)(heddle_clock_ns() - start) > most_s * 1e9) {
+            (void)kill(pid, SIGKILL);
+            (void)waitpid(pid, &status, 0);
+            return cli_fail(e->c, "'cbc' did not end in %.0f s", most_s);
+        }
+        heddle_thread_sleep_ns(2000000);
+    }
+    if (got < 0)
+        return cli_fail(e->c, "'cbc' is lost: %s", strerror(errno));
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        return cli_fail(e->c, "'cbc' failed");
+    return 0;
+}
+
 static int run_cbc(struct exact *e)
 {
     char seconds[32];
@@ -81,7 +108,7 @@ static int run_cbc(struct exact *e)
                           solve, sol,   e->answer, NULL};
     posix_spawn_file_actions_t to_null;
     pid_t pid = 0;
-    int rc, status = 0;
+    int rc;
 
     snprintf(seconds, sizeof(seconds), "%.0f", ceil(e->limit_s));
     if (posix_spawn_file_actions_init(&to_null) != 0)
@@ -96,12 +123,7 @@ static int run_cbc(struct exact *e)
                               "'heddle plan exact' needs");
     if (rc != 0)
         return cli_fail(e->c, "'cbc' cannot be started: %s", strerror(rc));
-    while (waitpid(pid, &status, 0) < 0)
-        if (errno != EINTR)
-            return cli_fail(e->c, "'cbc' is lost: %s", strerror(errno));
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        return cli_fail(e->c, "'cbc' failed");
-    return 0;
+    return await_cbc(e, pid);
 }
 
 static int read_answer(struct exact *e)

@@ -23,6 +23,15 @@ END
 PATH=/nowhere "$heddle" plan exact small.graph --budget 100% >out 2>err &&
     wrong 'exact without cbc'
 grep -q "^heddle: there is no program 'cbc'" err || wrong 'no sentence about cbc'
+# One that never ends is ended.
+mkdir -p bin
+printf '#!/bin/sh\nexec sleep 60\n' >bin/cbc
+chmod +x bin/cbc
+(
+    PATH=$dir/bin:$PATH
+    fails 1 "'cbc' did not end" plan exact small.graph --budget 100% --time 10ms
+    exit $bad
+) || bad=$((bad + 1))
 fails 2 'needs a graph and a --budget' plan exact small.graph
 fails 2 'not a duration' plan exact small.graph --budget 9 --time soon
 fails 1 'one operation alone' plan exact small.graph --budget 7
