@@ -243,6 +243,7 @@ TEST(other_files)
 {
     heddle_energy *e = NULL;
     struct stat s;
+    char other[96];
     struct rig r;
     FILE *f;
 
@@ -262,6 +263,12 @@ TEST(other_files)
     CHECK_OK(heddle_energy_write(e, r.path, NULL, 0));
     CHECK_EQ(chmod(r.path, 0600), 0);
     CHECK_OK(heddle_energy_write(e, r.path, NULL, 0)); /* keeps the mode */
+    snprintf(other, sizeof(other), "%s/link", r.dir);
+    CHECK_EQ(symlink("m.energy", other), 0);
+    CHECK_OK(heddle_energy_write(e, other, NULL, 0));
+    CHECK_EQ(lstat(other, &s), 0);
+    CHECK(S_ISLNK(s.st_mode));
+    CHECK_EQ(unlink(other), 0);
     CHECK_EQ(stat(r.path, &s), 0);
     CHECK_EQ(s.st_mode & 0777, 0600);
     heddle_energy_destroy(e);

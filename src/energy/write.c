@@ -159,7 +159,7 @@ static mode_t new_mode(const char *path)
 heddle_status heddle_energy_write(const heddle_energy *e, const char *path,
                                   char *why, size_t cap)
 {
-    char own[PATH_BYTES];
+    char own[PATH_BYTES + 8], real[PATH_BYTES];
     struct heddle_text t;
     struct writer w = {0};
     int fd;
@@ -167,6 +167,8 @@ heddle_status heddle_energy_write(const heddle_energy *e, const char *path,
     if (e == NULL || path == NULL || path[0] == '\0')
         return heddle_energy_why(why, cap, HEDDLE_EINVAL,
                                  "a model and a file name are needed");
+    if (realpath(path, real) != NULL) /* a link stays one */
+        path = real;
     heddle_text_init(&t, own, sizeof(own));
     heddle_text_add(&t, "%s.XXXXXX", path);
     if (t.is_truncated)
