@@ -4,8 +4,10 @@
  * known: once for each block column, not once for each panel on its right. A core
  * turns the pivots into lists of rows, as that is one exchange after the other.
  *
- * Order     for each block column a list: where its rows below the diagonal block come
- *           from. The lists are one behind the other.
+ * Order k   the pivots of panel k, as soon as these are there, in the lists of the
+ *           block columns before it: a list says where the rows below the diagonal
+ *           block come from. The lists are one behind the other. Behind the last panel
+ *           little is left to do, and the GPU waits for nothing else.
  * Rows j    brings those of block column j there
  */
 #include <string.h>
@@ -13,21 +15,30 @@
 #include "la/cuda.h"
 #include "la/la.h"
 
-enum { MOST_PIVOTS = 200 }; /* operands of a task */
+enum { MOST_LISTS = 200 }; /* each has a number for each row */
 
 struct order_arg {
     struct la_head h;
-    const int *ipiv;     /* of the matrix; the task has its parts as operands */
+    const int *ipiv;     /* of the matrix; a task has the part of its panel */
     size_t m, n, nb, nt; /* rows, pivots, and those of a part; lists */
+    size_t k;            /* of order: the panel */
     size_t k0, at;       /* of a list: its first row, and where it begins */
 };
 
-/* A list; its rows are counted from its first one. */
-static void fill_list(const struct order_arg *g, size_t k0, int *from)
+/* Nobody has changed places yet. */
+static void begin_lists(const struct order_arg *g, int *from)
 {
-    for (size_t i = k0; i < g->m; i++)
-        from[i - k0] = (int)(i - k0);
-    for (size_t i = k0; i < g->n; i++) {
+    for (size_t j = 0; j < g->nt; j++)
+        for (size_t i = (j + 1) * g->nb; i < g->m; i++)
+            *from++ = (int)(i - (j + 1) * g->nb);
+}
+
+/* The pivots of panel k in a list, whose rows are counted from k0. */
+static void exchange(const struct order_arg *g, size_t k0, int *from)
+{
+    const size_t end = la_min(g->n, (g->k + 1) * g->nb);
+
+    for (size_t i = g->k * g->nb; i < end; i++) {
         const size_t p = (size_t)g->ipiv[i] - 1;
         const int was = from[i - k0];
 
@@ -45,11 +56,11 @@ static heddle_status run_order(struct heddle_exec *x)
 
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK; /* nor are there pivots */
-    for (size_t j = 0; j < g->nt; j++) {
-        const size_t k0 = (j + 1) * g->nb;
-
-        fill_list(g, k0, from);
-        from += g->m - k0;
+    if (g->k == 1)
+        begin_lists(g, from);
+    for (size_t j = 0; j < g->k; j++) {
+        exchange(g, (j + 1) * g->nb, from);
+        from += g->m - (j + 1) * g->nb;
     }
     return HEDDLE_OK;
 }
@@ -105,8 +116,8 @@ static struct heddle_cost cost_rows(struct heddle_exec *x)
 static const heddle_kernel kernel_order = {
     .size = sizeof(heddle_kernel),
     .name = "getrf_order",
-    .noperands = 1,
-    .mode = {HEDDLE_W},
+    .noperands = 2,
+    .mode = {HEDDLE_RW, HEDDLE_R},
     .variants = {{.device = HEDDLE_DEV_CPU, .run = run_order}}};
 
 static const heddle_kernel kernel_rows = {
@@ -122,29 +133,27 @@ static const heddle_kernel kernel_rows = {
 
 bool heddle_la_has_back(const heddle_la *la, const heddle_matrix *a)
 {
-    return la->has_cuda && a->nt <= MOST_PIVOTS &&
+    return la->has_cuda && a->nt <= MOST_LISTS &&
            a->m * la_bytes(a->t) <= LA_GPU_SCRATCH;
 }
 
-/* On a core, whatever the devices of the sequence are. */
-static heddle_status submit_order(const struct order_arg *g,
-                                  const struct la_pivots *p,
+/* On cores, whatever the devices of the sequence are. */
+static heddle_status submit_order(struct order_arg g, const struct la_pivots *p,
                                   heddle_handle *lists)
 {
-    enum heddle_mode modes[1 + MOST_PIVOTS] = {HEDDLE_W};
-    heddle_handle *op[1 + MOST_PIVOTS] = {lists};
-    const uint32_t devices = g->h.la->opts.devices;
-    unsigned n = 1;
-    heddle_status st;
+    const uint32_t devices = g.h.la->opts.devices;
+    heddle_status st = HEDDLE_OK;
 
-    for (size_t k = 1; k < p->nt; k++, n++) {
-        op[n] = p->part[k];
-        modes[n] = HEDDLE_R;
+    g.h.la->opts.devices = 0;
+    for (g.k = 1; g.k < p->nt && st == HEDDLE_OK; g.k++) {
+        const enum heddle_mode modes[2] = {g.k == 1 ? HEDDLE_W : HEDDLE_RW,
+                                           HEDDLE_R};
+        heddle_handle *const op[2] = {lists, p->part[g.k]};
+
+        st = heddle_la_submit(g.h.la, &kernel_order, op, modes, 2, &g,
+                              sizeof(g), 0);
     }
-    g->h.la->opts.devices = 0;
-    st = heddle_la_submit(g->h.la, &kernel_order, op, modes, n, g, sizeof(*g),
-                          0);
-    g->h.la->opts.devices = devices;
+    g.h.la->opts.devices = devices;
     return st;
 }
 
@@ -166,7 +175,7 @@ heddle_status heddle_la_getrf_back(const struct la_head *h, heddle_matrix *a,
     if (count == 0)
         return HEDDLE_OK;
     LA_TRY(heddle_handle_vector(h->la->ctx, NULL, count, HEDDLE_I32, &lists));
-    st = submit_order(&g, pivots, lists);
+    st = submit_order(g, pivots, lists);
     for (size_t j = 0; j < g.nt && st == HEDDLE_OK; j++) {
         heddle_handle *const op[2] = {a->col[j], lists};
 
