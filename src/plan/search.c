@@ -96,6 +96,7 @@ heddle_status heddle_plan_seq_finish(struct heddle_plan_search *x,
 #define SPARE       400 /* part of the budget, for addresses of a large graph */
 #define PLACE_NS    100000000ull /* for addresses of one sequence */
 #define REORDER     4e6          /* positions looked at for another order */
+#define SETS        10000 /* of values, for a bound when nothing is found */
 
 static double sum_times(const struct heddle_plan_graph *g)
 {
@@ -219,11 +220,15 @@ heddle_status heddle_plan_no_plan(const struct heddle_plan_search *x)
 {
     const struct heddle_plan_job *job = x->job;
     const struct heddle_plan_opts *o = &job->opts.base;
+    struct heddle_plan_job late = *job;
     uint64_t least = 0;
     uint32_t op = HEDDLE_PLAN_NONE;
-    const heddle_status st = heddle_plan_bound_memory(
-        job, job->m->budget, job->g->nops, &least, &op);
+    heddle_status st = heddle_plan_bound_memory(job, job->m->budget,
+                                                job->g->nops, &least, &op);
 
+    late.deadline_ns = heddle_clock_ns() + PLACE_NS;
+    if (st == HEDDLE_OK && least <= job->m->budget)
+        st = heddle_plan_bound_sets(&late, job->m->budget, SETS, &least, &op);
     if (st != HEDDLE_OK)
         return heddle_plan_fail(o, st, "no memory for the solver");
     if (least > job->m->budget)
