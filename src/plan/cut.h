@@ -22,7 +22,8 @@
 /* --- cuts (cut_find.c) ------------------------------------------------------ */
 
 struct heddle_plan_cuts {
-    uint32_t n; /* blocks; at least 1 */
+    uint32_t n;   /* blocks; at least 1 */
+    bool is_thin; /* for the least memory */
     uint32_t turn;
     uint32_t *first, *end; /* [n + 1] */
     uint64_t *x, *y;       /* [n + 1] bytes of X and Y */
@@ -59,8 +60,10 @@ enum { HEDDLE_PLAN_OPTIONS = 16 };
 
 /* What blocks that are equal up to their times share. */
 struct heddle_plan_shape {
-    uint32_t nf, nb;       /* operations of each part */
-    uint64_t peak_x;       /* of a forward part that saves nothing */
+    uint32_t nf, nb;      /* operations of each part */
+    uint64_t peak_x;      /* of a forward part that saves nothing */
+    const uint32_t *pass; /* [npass] its operations, when it is the first */
+    uint32_t npass;
     const bool *is_needed; /* [nf] for what is behind the block */
     const uint32_t *seq;   /* of all options */
     struct heddle_plan_option option[HEDDLE_PLAN_OPTIONS];

@@ -364,7 +364,7 @@ heddle_status heddle_plan_find_cuts(const struct heddle_plan_job *job,
     struct find f = {.job = job, .cuts = out};
     heddle_status st = HEDDLE_ENOMEM;
 
-    *out = (struct heddle_plan_cuts){.turn = turn};
+    *out = (struct heddle_plan_cuts){.turn = turn, .is_thin = is_thin};
     out->is_kept = heddle_scratch_get(mem, job->g->nops, sizeof(*out->is_kept));
     f.end = heddle_scratch_get(&tmp, n, sizeof(*f.end));
     f.weight = heddle_scratch_get(&tmp, n, sizeof(*f.weight));

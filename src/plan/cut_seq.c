@@ -24,7 +24,8 @@ enum {
     SMALLEST = 4, /* operations of a forward part, the first attempt */
     MANY = 3000,  /* operations: no time for another sequence than ours */
 };
-#define OVER   1.25  /* of the budget: the table goes so far */
+#define OVER   1.25 /* of the budget: the table goes so far */
+#define THIN   1.25 /* and with thin cuts so much further, with repairs as well */
 #define LOWER  0.983 /* from one look to the next */
 #define REPAIR 1.15  /* of the budget: so much is repaired */
 #define COSTLY 1.05  /* of the increase: addresses that cost more */
@@ -59,26 +60,33 @@ static bool look(struct blocks *b, struct heddle_plan_cut_table *t,
     return heddle_plan_seq_eval(s);
 }
 
-static void look_all(struct blocks *b, struct heddle_plan_cut_table *t)
+static void look_all(struct blocks *b, struct heddle_plan_cut_table *t,
+                     bool is_thin)
 {
     struct heddle_plan_search *x = b->x;
-    uint32_t nfits = 0;
+    uint32_t nfits = 0, n = 0;
+    double time = 0;
+    int64_t peak = 0;
 
     for (uint32_t k = 0; k < LOOKS && nfits < 3; k++) {
-        const uint32_t n = b->trial.n;
-        const int64_t peak = b->trial.peak;
-
         if (!look(b, t, (uint32_t)(SLOTS * pow(LOWER, k))))
             return;
-        if (k > 0 && b->trial.n == n && b->trial.peak == peak)
+        /* the same answer again, as the table gave it */
+        if (b->trial.n == n && b->trial.peak == peak && b->trial.time == time)
             continue;
-        if ((double)b->trial.peak > REPAIR * (double)x->budget)
+        n = b->trial.n;
+        peak = b->trial.peak;
+        time = b->trial.time;
+        if ((double)b->trial.peak >
+            REPAIR * (is_thin ? THIN : 1) * (double)x->budget)
             continue;
         nfits += b->trial.peak <= x->budget;
         x->noise = 0;
         x->batch = 4;
         x->max_time = 4 * b->trial.time;
-        if (b->trial.peak <= x->budget || heddle_plan_reduce(x, &b->trial)) {
+        if (is_thin ? heddle_plan_reduce_by_steps(x, &b->trial)
+                    : b->trial.peak <= x->budget ||
+                          heddle_plan_reduce(x, &b->trial)) {
             heddle_plan_prune(x, &b->trial);
             take(b);
         }
@@ -97,7 +105,8 @@ static heddle_status try_cuts(struct blocks *b, uint32_t turn, uint32_t most,
         heddle_plan_find_cuts(x->job, turn, most, is_thin, &mem, &cuts);
 
     if (st == HEDDLE_OK) {
-        const double bytes = OVER * (double)x->budget - (double)cuts.kept_bytes;
+        const double bytes = OVER * (is_thin ? THIN : 1) * (double)x->budget -
+                             (double)cuts.kept_bytes;
 
         if (bytes < 1 || cuts.n > BLOCKS)
             st = HEDDLE_ENOENT;
@@ -109,7 +118,7 @@ static heddle_status try_cuts(struct blocks *b, uint32_t turn, uint32_t most,
                                        &mem, &t);
         }
         if (st == HEDDLE_OK)
-            look_all(b, t);
+            look_all(b, t, is_thin);
     }
     heddle_scratch_drop(&mem);
     return st == HEDDLE_ENOENT ? HEDDLE_OK : st;
@@ -124,9 +133,11 @@ static bool is_hopeless(const struct blocks *b, double goal, double base)
 static heddle_status try_sizes(struct blocks *b,
                                struct heddle_plan_blocks_try *try)
 {
-    /* the most promising first: time may not be enough for all */
-    static const uint32_t size[] = {3, 9, 1, 27, 81};
-    const uint32_t n = sizeof(size) / sizeof(size[0]);
+    /* the most promising first: time may not be enough for all; then thin ones, of
+     * more sizes: a step of an unrolled network has to fit */
+    static const uint32_t size[] = {3, 9,  1,  27, 81, 3, 9,
+                                    1, 27, 81, 21, 15, 45};
+    const uint32_t n = 5, nall = sizeof(size) / sizeof(size[0]);
     struct heddle_plan_search *x = b->x;
     const double work = x->work;
     uint32_t turn[TURNS], nturns = 0;
@@ -135,9 +146,9 @@ static heddle_status try_sizes(struct blocks *b,
 
     for (uint32_t i = 0; i < x->g->nops; i++)
         base += x->g->ops[i].time;
-    for (uint32_t k = try->is_thin ? n : 0; k < 2 * n; k++)
+    for (uint32_t k = try->is_thin ? n : 0; k < nall; k++)
         for (uint32_t i = 0; i < nturns && st == HEDDLE_OK; i++) {
-            const uint32_t most = (turn[i] / BLOCKS + SMALLEST) * size[k % n];
+            const uint32_t most = (turn[i] / BLOCKS + SMALLEST) * size[k];
             const double before = b->has_best ? b->best->time : INFINITY;
 
             if (x->work - work > RATE * try->seconds ||

@@ -103,6 +103,10 @@ bool heddle_plan_search_is_late(const struct heddle_plan_search *x);
 bool heddle_plan_reduce(struct heddle_plan_search *x,
                         struct heddle_plan_seq *s);
 HEDDLE_MUST_USE bool heddle_plan_reduce_init(struct heddle_plan_search *x);
+/* search.c: the same in steps, smaller ones where a larger one gets stuck. After each
+ * of them what can go is removed. False: s is as low as it got. */
+bool heddle_plan_reduce_by_steps(struct heddle_plan_search *x,
+                                 struct heddle_plan_seq *s);
 
 /* prune.c: removes what can be removed within x->budget, s evaluated before and
  * after. With noise in a random order, otherwise what costs most first. */

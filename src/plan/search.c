@@ -139,10 +139,8 @@ static heddle_status start_seq(struct heddle_plan_search *x,
     return heddle_plan_seq_eval(s) ? HEDDLE_OK : HEDDLE_ENOMEM;
 }
 
-/* Down to the budget in steps, smaller ones where a larger one gets stuck. After
- * each of them what can go is removed. False: s is as low as it got. */
-static bool reduce_by_steps(struct heddle_plan_search *x,
-                            struct heddle_plan_seq *s)
+bool heddle_plan_reduce_by_steps(struct heddle_plan_search *x,
+                                 struct heddle_plan_seq *s)
 {
     const int64_t budget = x->budget;
     int64_t part = STEP;
@@ -186,7 +184,7 @@ heddle_status heddle_plan_greedy_seq(struct heddle_plan_search *x,
     is_done = heddle_plan_reduce(x, s);
     if (!is_done && !x->is_free) {
         st = start_seq(x, s);
-        is_done = st == HEDDLE_OK && reduce_by_steps(x, s);
+        is_done = st == HEDDLE_OK && heddle_plan_reduce_by_steps(x, s);
     }
     x->batch = batch;
     x->max_time = INFINITY;
