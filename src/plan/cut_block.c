@@ -524,7 +524,7 @@ static heddle_status try_all(struct solve *z)
         least += z->p->value[z->p->input[inside->first_input + i]].bytes;
     if (all <= least || z->p->nf == 0)
         return HEDDLE_OK;
-    if (z->k->cuts->is_thin)
+    if (z->k->cuts->is_least)
         HEDDLE_TRY(try_least(z, most, all, least));
     for (uint32_t i = 0; i < FEW_SAVES; i++) {
         const double part = (double)i / FEW_SAVES;
@@ -591,7 +591,7 @@ static heddle_status solve_pass(struct make *k, struct part *p)
     struct heddle_plan_graph g = p->g;
     heddle_status st = set_pass(k, p);
 
-    if (st == HEDDLE_OK && k->cuts->is_thin && p->nf > 0) {
+    if (st == HEDDLE_OK && k->cuts->is_least && p->nf > 0) {
         g.nops = p->inside + 1;
         g.nvalues = p->op[p->inside].first_value;
         g.ninputs = p->op[p->inside].first_input + p->op[p->inside].ninputs;

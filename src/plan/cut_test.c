@@ -94,9 +94,11 @@ TEST(cuts_are_what_they_say)
 
         /* with much memory small values are kept */
         bench_init(&b, g, heddle_rng_below32(&r, 2) == 0 ? 10 : 10000);
-        st =
-            heddle_plan_find_cuts(&b.r.job, turn, 1 + heddle_rng_below32(&r, 6),
-                                  heddle_rng_below32(&r, 2) == 0, &b.mem, &c);
+        st = heddle_plan_find_cuts(
+            &b.r.job, turn, 1 + heddle_rng_below32(&r, 6),
+            heddle_rng_below32(&r, 2) == 0 ? HEDDLE_PLAN_CUT_THIN
+                                           : HEDDLE_PLAN_CUT_FEW,
+            &b.mem, &c);
         if (st == HEDDLE_OK) {
             nfound++;
             CHECK(c.n >= 2 && c.first[0] == 0 && c.end[0] == g->nops);
@@ -200,8 +202,8 @@ TEST(a_chain_of_layers)
         random_layers(&c, &r);
         CHECK_OK(heddle_plan_graph_from_chain(&c.c, "chain", NULL, &g));
         bench_init(&b, g, MOST);
-        CHECK_OK(heddle_plan_find_cuts(&b.r.job, c.c.n + 1, 1, false, &b.mem,
-                                       &cuts));
+        CHECK_OK(heddle_plan_find_cuts(&b.r.job, c.c.n + 1, 1,
+                                       HEDDLE_PLAN_CUT_FEW, &b.mem, &cuts));
         CHECK_EQ(cuts.n, c.c.n + 1);
         CHECK_OK(heddle_plan_make_stages(&b.x, &cuts, &b.mem, &stage, NULL));
         CHECK_OK(heddle_plan_cut_solve(&cuts, stage, MOST, MOST, &b.mem, &t));
@@ -303,8 +305,8 @@ TEST(equal_blocks_are_solved_once)
     bench_init(&b, g, heddle_plan_peak(g) / 2);
     CHECK_OK(heddle_plan_find_turns(&b.r.job, 3, turn, &nturns));
     CHECK(nturns > 0 && turn[0] + 4 >= NFORWARD && turn[0] <= NFORWARD + 4);
-    CHECK_OK(heddle_plan_find_cuts(&b.r.job, turn[0], PER_BLOCK, false, &b.mem,
-                                   &cuts));
+    CHECK_OK(heddle_plan_find_cuts(&b.r.job, turn[0], PER_BLOCK,
+                                   HEDDLE_PLAN_CUT_FEW, &b.mem, &cuts));
     CHECK(cuts.n >= REPEATS);
     CHECK_OK(heddle_plan_make_stages(&b.x, &cuts, &b.mem, &stage, &nshapes));
     printf("%u blocks, %u shapes\n", cuts.n, nshapes);

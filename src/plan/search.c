@@ -145,7 +145,8 @@ bool heddle_plan_reduce_by_steps(struct heddle_plan_search *x,
     const int64_t budget = x->budget;
     int64_t part = STEP;
 
-    while (s->peak > budget && part <= STEP_MAX) {
+    while (s->peak > budget && part <= STEP_MAX &&
+           !heddle_plan_search_is_late(x)) {
         const uint32_t n = s->n;
 
         memcpy(x->kept, s->op, n * sizeof(*s->op));
@@ -156,8 +157,6 @@ bool heddle_plan_reduce_by_steps(struct heddle_plan_search *x,
             heddle_plan_prune(x, s);
             continue;
         }
-        if (heddle_plan_search_is_late(x))
-            break;
         memcpy(s->op, x->kept, n * sizeof(*s->op));
         s->n = n;
         (void)!heddle_plan_seq_eval(s);
