@@ -32,10 +32,10 @@
 
 enum {
     NODES = 8192,   /* values that are not small */
-    NSETS = 131072, /* of one search */
+    NSETS = 262144, /* of one search */
     MOST = 30,      /* values of one set */
     WIDE = 8,       /* inputs of an operation that are made again at once */
-    CALLS = 200,    /* to see whether a value can be made again */
+    CALLS = 32,    /* to see whether a value can be made again */
     DEPTH = 40,
     FIRST = 128,  /* sets of a search, the first time */
     GROW = 8,     /* the next time so many times as many */
