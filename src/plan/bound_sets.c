@@ -35,7 +35,7 @@ enum {
     NSETS = 262144, /* of one search */
     MOST = 30,      /* values of one set */
     WIDE = 8,       /* inputs of an operation that are made again at once */
-    CALLS = 32,    /* to see whether a value can be made again */
+    CALLS = 32,     /* to see whether a value can be made again */
     DEPTH = 40,
     FIRST = 128,  /* sets of a search, the first time */
     GROW = 8,     /* the next time so many times as many */
@@ -457,10 +457,15 @@ static bool add(struct sets *s)
     return true;
 }
 
-static heddle_status make_room(struct sets *s, struct heddle_scratch *mem)
+/* Room for a search of `work` sets, each of which leads to some others. */
+static heddle_status make_room(struct sets *s, uint32_t work,
+                               struct heddle_scratch *mem)
 {
-    s->cap = s->n < 16 ? 1u << s->n : NSETS;
-    s->mask = 4 * s->cap;
+    s->cap = work < NSETS / 4 ? 4 * work + 1 : NSETS;
+    if (s->n < 16 && s->cap > 1u << s->n)
+        s->cap = 1u << s->n;
+    for (s->mask = 4; s->mask < 4 * s->cap;)
+        s->mask *= 2;
     s->pool_cap = 12 * s->cap;
     s->set = heddle_scratch_raw(mem, s->cap, sizeof(*s->set));
     s->heap = heddle_scratch_raw(mem, s->cap, sizeof(*s->heap));
@@ -547,9 +552,9 @@ static enum answer search(struct sets *s, uint32_t x, uint32_t *work)
 
 /* Raises *out as long as the search for x refutes a little more within `most`
  * sets. */
-static enum answer raise(struct sets *s, uint32_t x, uint64_t enough,
-                         uint32_t most, uint32_t *work, uint64_t *out,
-                         uint32_t *op_out)
+static enum answer raise_one(struct sets *s, uint32_t x, uint64_t enough,
+                             uint32_t most, uint32_t *work, uint64_t *out,
+                             uint32_t *op_out)
 {
     for (;;) {
         const uint32_t before = most < *work ? most : *work;
@@ -621,7 +626,8 @@ static void raise_all(struct sets *s, uint64_t enough, uint32_t work,
             if (work == 0 || *out > enough ||
                 heddle_clock_ns() >= s->job->deadline_ns)
                 return;
-            if (raise(s, end[i], enough, most, &work, out, op_out) == UNKNOWN)
+            if (raise_one(s, end[i], enough, most, &work, out, op_out) ==
+                UNKNOWN)
                 end[nleft++] = end[i];
         }
         if (most >= NSETS)
@@ -641,7 +647,7 @@ heddle_status heddle_plan_bound_sets(const struct heddle_plan_job *job,
     if (st == HEDDLE_OK)
         st = make_nodes(&s, heddle_plan_floor(job->g, NULL) / SMALL, &mem);
     if (st == HEDDLE_OK)
-        st = make_room(&s, &mem);
+        st = make_room(&s, work, &mem);
     if (st == HEDDLE_OK)
         raise_all(&s, enough, work, out, op_out);
     heddle_scratch_drop(&mem);
