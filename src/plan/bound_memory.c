@@ -281,19 +281,20 @@ static uint64_t search(struct memory *m, uint64_t known, uint64_t enough,
     return peak;
 }
 
-/* Values from the beginning that no operation may take the place of. */
-static heddle_status find_base(struct memory *m, struct heddle_scratch *mem)
+heddle_status heddle_plan_base_bytes(const struct heddle_plan_graph *g,
+                                     struct heddle_scratch *mem, uint64_t *out)
 {
-    uint8_t *may_go = heddle_scratch_get(mem, m->g->nvalues, 1);
+    uint8_t *may_go = heddle_scratch_get(mem, g->nvalues, 1);
 
     if (may_go == NULL)
         return HEDDLE_ENOMEM;
-    for (uint32_t i = 0; i < m->g->nops; i++)
-        if (m->g->ops[i].inplace != NONE)
-            may_go[m->g->ops[i].inplace] = 1;
-    for (uint32_t v = 0; v < m->g->nvalues; v++)
-        if (heddle_plan_is_initial(&m->g->values[v]) && !may_go[v])
-            m->base += m->g->values[v].bytes;
+    for (uint32_t i = 0; i < g->nops; i++)
+        if (g->ops[i].inplace != NONE)
+            may_go[g->ops[i].inplace] = 1;
+    *out = 0;
+    for (uint32_t v = 0; v < g->nvalues; v++)
+        if (heddle_plan_is_initial(&g->values[v]) && !may_go[v])
+            *out += g->values[v].bytes;
     return HEDDLE_OK;
 }
 
@@ -303,7 +304,7 @@ heddle_status heddle_plan_bound_memory(const struct heddle_plan_job *job,
 {
     struct heddle_scratch mem = heddle_scratch_make(job->opts.base.alloc);
     struct memory m = {.job = job, .g = job->g};
-    heddle_status st = find_base(&m, &mem);
+    heddle_status st = heddle_plan_base_bytes(m.g, &mem, &m.base);
 
     *out = heddle_plan_floor(job->g, op_out);
     if (st == HEDDLE_OK && !memory_init(&m, &mem))
@@ -346,6 +347,8 @@ heddle_status heddle_plan_least(const struct heddle_plan_graph *g,
     job.deadline_ns =
         job.start_ns + (uint64_t)((seconds < 1e9 ? seconds : 1e9) * 1e9);
     st = heddle_plan_bound_memory(&job, UINT64_MAX, g->nops, out, &op);
+    if (st == HEDDLE_OK)
+        st = heddle_plan_bound_sets(&job, UINT64_MAX, UINT32_MAX, out, &op);
     if (st == HEDDLE_ENOMEM)
         return heddle_plan_fail(&job.opts.base, st, "no memory for the bound");
     return st;
@@ -454,7 +457,7 @@ heddle_status heddle_plan_from_little(struct heddle_plan_search *x,
     struct heddle_scratch mem = heddle_scratch_make(x->mem.a);
     struct memory m = {.job = x->job, .g = x->g};
     struct carried c = {.here = heddle_scratch_get(&mem, x->g->nvalues, 1)};
-    heddle_status st = find_base(&m, &mem);
+    heddle_status st = heddle_plan_base_bytes(m.g, &mem, &m.base);
 
     if (c.here == NULL || !memory_init(&m, &mem))
         st = HEDDLE_ENOMEM;

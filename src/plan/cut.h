@@ -28,6 +28,7 @@ struct heddle_plan_cuts {
     uint64_t *x, *y;       /* [n + 1] bytes of X and Y */
     /* bytes of X[j] that are made at or behind cut i: [i * (n + 1) + j] */
     uint64_t *apart;
+    bool is_least;       /* their blocks get ways with little memory */
     bool *is_kept;       /* [nops] is computed once, what it makes stays */
     uint64_t kept_bytes; /* of all such operations */
 };
@@ -36,12 +37,19 @@ struct heddle_plan_cuts {
 HEDDLE_MUST_USE heddle_status
 heddle_plan_find_turns(const struct heddle_plan_job *job, uint32_t most,
                        uint32_t *turn_out, uint32_t *n_out);
+/* How cuts are chosen, for ever less memory and at ever more cost. */
+enum heddle_plan_cut_style {
+    HEDDLE_PLAN_CUT_FEW,  /* few bytes at all of them together */
+    HEDDLE_PLAN_CUT_THIN, /* few bytes at each of them */
+    HEDDLE_PLAN_CUT_LEAST /* the same, and blocks that need little */
+};
+
 /* Cuts around `turn`, with forward parts of up to `most` operations where that
- * is possible: few bytes at all of them together, or (thin) at each of them.
- * HEDDLE_ENOENT: fewer than two blocks. */
-HEDDLE_MUST_USE heddle_status heddle_plan_find_cuts(
-    const struct heddle_plan_job *job, uint32_t turn, uint32_t most,
-    bool is_thin, struct heddle_scratch *mem, struct heddle_plan_cuts *out);
+ * is possible. HEDDLE_ENOENT: fewer than two blocks. */
+HEDDLE_MUST_USE heddle_status
+heddle_plan_find_cuts(const struct heddle_plan_job *job, uint32_t turn,
+                      uint32_t most, enum heddle_plan_cut_style style,
+                      struct heddle_scratch *mem, struct heddle_plan_cuts *out);
 /* Whether an operation from `from` to `to` - 1 reads the value. */
 bool heddle_plan_is_read(const struct heddle_plan_job *job, uint32_t v,
                          uint32_t from, uint32_t to);
@@ -59,8 +67,10 @@ enum { HEDDLE_PLAN_OPTIONS = 16 };
 
 /* What blocks that are equal up to their times share. */
 struct heddle_plan_shape {
-    uint32_t nf, nb;       /* operations of each part */
-    uint64_t peak_x;       /* of a forward part that saves nothing */
+    uint32_t nf, nb;      /* operations of each part */
+    uint64_t peak_x;      /* of a forward part that saves nothing */
+    const uint32_t *pass; /* [npass] its operations, when it is the first */
+    uint32_t npass;
     const bool *is_needed; /* [nf] for what is behind the block */
     const uint32_t *seq;   /* of all options */
     struct heddle_plan_option option[HEDDLE_PLAN_OPTIONS];
@@ -100,7 +110,7 @@ struct heddle_plan_blocks_try {
     double seconds; /* to spend, or a little more */
     double goal;    /* a sequence that takes so long is at hand; INFINITY */
     uint32_t turn, most; /* the best cuts so far; 0: all are tried */
-    bool is_thin;        /* they are; all of them: only such */
+    enum heddle_plan_cut_style style; /* of these; all of them: from here on */
 };
 
 /* The best sequence within x->budget that blocks give, in s. HEDDLE_ENOENT: none,

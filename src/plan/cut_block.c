@@ -23,10 +23,11 @@
 #define NONE HEDDLE_PLAN_NONE
 
 enum {
-    FEW_SAVES = 8, /* budgets of what is saved */
-    FEW_PEAKS = 4, /* budgets of the memory while it runs */
-    WIDE = 64,     /* outputs of an operation */
-    SMALL = 80,    /* operations of a small block */
+    FEW_SAVES = 8,  /* budgets of what is saved */
+    FEW_PEAKS = 4,  /* budgets of the memory while it runs */
+    FEW_HALVES = 6, /* the same, towards the least */
+    WIDE = 64,      /* outputs of an operation */
+    SMALL = 80,     /* operations of a small block */
 };
 
 /* The graph of a block; operations: forward, the inside, leavers, backward. */
@@ -284,12 +285,14 @@ static heddle_status set_pass(struct make *k, const struct part *p)
 {
     bool *needed =
         heddle_scratch_get(k->mem, p->inside + (size_t)1, sizeof(*needed));
+    uint32_t *pass =
+        heddle_scratch_get(k->mem, p->inside + (size_t)1, sizeof(*pass));
     uint32_t *last = heddle_scratch_get(&k->tmp, p->g.nvalues, sizeof(*last));
     uint64_t *gone =
         heddle_scratch_get(&k->tmp, p->inside + (size_t)1, sizeof(*gone));
     uint64_t alive = 0, peak = 0;
 
-    if (needed == NULL || last == NULL || gone == NULL)
+    if (needed == NULL || pass == NULL || last == NULL || gone == NULL)
         return HEDDLE_ENOMEM;
     memset(last, 0xff, p->g.nvalues * sizeof(*last));
     needed[p->inside] = true;
@@ -310,6 +313,7 @@ static heddle_status set_pass(struct make *k, const struct part *p)
         const struct heddle_plan_op *op = &p->op[i];
         uint64_t now = alive + op->work_bytes;
 
+        pass[p->shape->npass++] = i;
         if (!needed[i])
             continue;
         for (uint32_t v = op->first_value; v < op->first_value + op->nvalues;
@@ -324,6 +328,7 @@ static heddle_status set_pass(struct make *k, const struct part *p)
         alive -= gone[i];
     }
     p->shape->peak_x = peak;
+    p->shape->pass = pass;
     p->shape->is_needed = needed;
     return HEDDLE_OK;
 }
@@ -341,6 +346,7 @@ struct solve {
     uint32_t *seq; /* of all options; in k->mem */
     uint32_t nseq, cap;
     double time[HEDDLE_PLAN_OPTIONS];
+    uint64_t held; /* by others during the forward part */
 };
 
 static struct heddle_plan_option measure(const struct solve *z)
@@ -352,8 +358,9 @@ static struct heddle_plan_option measure(const struct solve *z)
     for (; s->op[p] != z->p->inside; p++)
         if ((uint64_t)s->mem[p] > o.peak_f)
             o.peak_f = (uint64_t)s->mem[p];
+    o.peak_f -= p > 0 ? z->held : 0;
     o.nf = p;
-    o.saved = (uint64_t)s->mem[p] - z->p->op[z->p->inside].work_bytes;
+    o.saved = (uint64_t)s->mem[p] - z->held - z->p->op[z->p->inside].work_bytes;
     for (p++; p < s->n; p++) {
         if ((uint64_t)s->mem[p] > o.peak_b)
             o.peak_b = (uint64_t)s->mem[p];
@@ -412,7 +419,9 @@ static heddle_status block_seq(struct solve *z)
     struct heddle_plan_search *x = &z->x;
     heddle_status st = HEDDLE_OK;
 
-    if (z->p->g.nops <= SMALL)
+    if (z->held > 0) /* no run that evicts: it does not know of that */
+        return heddle_plan_greedy_seq(x, &z->s);
+    if (z->job.g->nops <= SMALL)
         return heddle_plan_first_seq(x, &z->s);
     heddle_plan_seq_start(&z->s);
     if (!heddle_plan_seq_eval(&z->s))
@@ -450,6 +459,55 @@ static heddle_status try_budgets(struct solve *z, uint64_t peak, uint64_t saved)
     return st;
 }
 
+/* What the inside leaves is there during the forward part too when that is
+ * computed again: it counts, or not any more. */
+static void set_held(struct solve *z, bool is_held)
+{
+    const struct part *p = z->p;
+
+    z->held = 0;
+    for (uint32_t i = p->inside + 1; is_held && i <= p->inside + p->nleave; i++)
+        for (uint32_t v = 0; v < p->op[i].nvalues; v++)
+            z->held += p->value[p->op[i].first_value + v].bytes;
+    for (uint32_t i = 0; i <= p->inside; i++)
+        z->x.aside[i] = (int64_t)z->held;
+    z->s.aside = is_held ? z->x.aside : NULL;
+}
+
+/* The least memory of both parts: between the least peak of an option and what
+ * one operation needs. */
+static heddle_status try_least(struct solve *z, uint64_t most, uint64_t all,
+                               uint64_t least)
+{
+    uint64_t high = most, low = 0;
+    heddle_status st = HEDDLE_OK;
+
+    for (uint32_t i = 0; i < z->shape->noptions; i++) {
+        const struct heddle_plan_option *o = &z->shape->option[i];
+        const uint64_t peak = o->peak_f > o->peak_b ? o->peak_f : o->peak_b;
+
+        high = peak < high ? peak : high;
+    }
+    set_held(z, true);
+    for (uint32_t i = 0; i < FEW_HALVES; i++) {
+        const uint64_t peak = low + (high - low) / 2;
+
+        if (heddle_plan_search_is_late(z->k->x))
+            break;
+        st = try_budgets(z, peak, all < peak ? all : peak);
+        if (st != HEDDLE_OK && st != HEDDLE_ENOENT)
+            return st;
+        if (st == HEDDLE_OK)
+            (void)!try_budgets(z, peak, least);
+        if (st == HEDDLE_OK)
+            high = peak;
+        else
+            low = peak;
+    }
+    set_held(z, false);
+    return HEDDLE_OK;
+}
+
 static heddle_status try_all(struct solve *z)
 {
     struct heddle_plan_op *inside = &z->p->op[z->p->inside];
@@ -466,6 +524,8 @@ static heddle_status try_all(struct solve *z)
         least += z->p->value[z->p->input[inside->first_input + i]].bytes;
     if (all <= least || z->p->nf == 0)
         return HEDDLE_OK;
+    if (z->k->cuts->is_least)
+        HEDDLE_TRY(try_least(z, most, all, least));
     for (uint32_t i = 0; i < FEW_SAVES; i++) {
         const double part = (double)i / FEW_SAVES;
 
@@ -490,6 +550,72 @@ static heddle_status try_all(struct solve *z)
     return st == HEDDLE_ENOENT ? HEDDLE_OK : st;
 }
 
+/* Another forward part that saves nothing, with recomputations, if it needs less. */
+static heddle_status try_pass(struct solve *z)
+{
+    struct heddle_plan_shape *h = z->shape;
+    uint32_t *pass = heddle_scratch_get(
+        z->k->mem, 4 * (z->p->inside + (size_t)1), sizeof(*pass));
+    uint64_t high = h->peak_x, low = 0;
+
+    if (pass == NULL)
+        return HEDDLE_ENOMEM;
+    for (uint32_t i = 0; i < FEW_HALVES; i++) {
+        heddle_status st;
+
+        if (heddle_plan_search_is_late(z->k->x))
+            break;
+        z->x.budget = (int64_t)(low + (high - low) / 2);
+        z->m.budget = low + (high - low) / 2;
+        st = block_seq(z);
+        if (st != HEDDLE_OK && st != HEDDLE_ENOENT)
+            return st;
+        if (st != HEDDLE_OK || z->s.n > 4 * z->p->inside) {
+            low = z->m.budget;
+            continue;
+        }
+        h->npass = 0;
+        for (uint32_t p = 0; p < z->s.n; p++)
+            if (z->s.op[p] != z->p->inside)
+                pass[h->npass++] = z->s.op[p];
+        h->pass = pass;
+        h->peak_x = high = (uint64_t)z->s.peak;
+    }
+    return HEDDLE_OK;
+}
+
+static heddle_status solve_pass(struct make *k, struct part *p)
+{
+    struct heddle_scratch mem = heddle_scratch_make(k->tmp.a);
+    struct solve z = {.k = k, .p = p, .shape = p->shape};
+    struct heddle_plan_graph g = p->g;
+    heddle_status st = set_pass(k, p);
+
+    if (st == HEDDLE_OK && k->cuts->is_least && p->nf > 0) {
+        g.nops = p->inside + 1;
+        g.nvalues = p->op[p->inside].first_value;
+        g.ninputs = p->op[p->inside].first_input + p->op[p->inside].ninputs;
+        z.job = *k->job;
+        z.job.g = &g;
+        z.job.m = &z.m;
+        z.m = *k->job->m;
+        for (uint32_t i = 0; i < g.nops; i++)
+            z.time[0] += p->op[i].time;
+        st = heddle_plan_users_make(&g, &mem, &z.job.users);
+        if (st == HEDDLE_OK)
+            st = heddle_plan_search_init(&z.x, &z.job);
+        if (st == HEDDLE_OK) {
+            st = heddle_plan_seq_init(&z.s, &g, z.x.room, &z.x.mem)
+                     ? try_pass(&z)
+                     : HEDDLE_ENOMEM;
+            k->x->work += z.x.work;
+            heddle_plan_search_fini(&z.x);
+        }
+    }
+    heddle_scratch_drop(&mem);
+    return st;
+}
+
 static heddle_status solve_part(struct make *k, struct part *p)
 {
     const uint32_t per_option = 8 * (p->nf + p->nb) + 8;
@@ -508,7 +634,7 @@ static heddle_status solve_part(struct make *k, struct part *p)
     st = z.seq != NULL ? heddle_plan_users_make(&p->g, &mem, &z.job.users)
                        : HEDDLE_ENOMEM;
     if (st == HEDDLE_OK)
-        st = set_pass(k, p);
+        st = solve_pass(k, p);
     if (st == HEDDLE_OK)
         st = heddle_plan_search_init(&z.x, &z.job);
     if (st == HEDDLE_OK) {
@@ -555,8 +681,9 @@ static heddle_status make_stage(struct make *k, uint32_t block,
         op[n++] = u;
     out->shape = p->shape;
     out->op = op;
-    for (uint32_t i = 0; i < p->nf; i++)
-        out->pass += p->shape->is_needed[i] ? g->ops[op[i]].time : 0;
+    for (uint32_t i = 0; i < p->shape->npass; i++)
+        if (p->shape->is_needed[p->shape->pass[i]])
+            out->pass += g->ops[op[p->shape->pass[i]]].time;
     for (uint32_t i = 0; i < p->shape->noptions; i++) {
         const struct heddle_plan_option *o = &p->shape->option[i];
 

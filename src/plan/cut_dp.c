@@ -264,46 +264,24 @@ static void push(struct writer *w, uint32_t i, uint32_t l, uint32_t m,
     w->t->stack[w->nstack++] = (struct frame){i, l, m, option};
 }
 
-/* The operations of a forward part, those that are computed once among them. */
-static void put_first(struct writer *w, uint32_t i)
-{
-    const struct heddle_plan_cuts *c = w->t->cuts;
-
-    w->t->is_done[i] = true;
-    for (uint32_t u = c->first[i]; u < c->first[i + 1]; u++)
-        put(w, u);
-}
-
-static void put_pass(struct writer *w, uint32_t i)
-{
-    const struct heddle_plan_stage *g = &w->t->stage[i];
-
-    if (!w->t->is_done[i]) {
-        put_first(w, i);
-        return;
-    }
-    for (uint32_t k = 0; k < g->shape->nf; k++)
-        if (g->shape->is_needed[k])
-            put(w, g->op[k]);
-}
-
-/* The forward part of an option. On the first visit operations that run once
- * take the places that the order gives them. */
-static void put_forward(struct writer *w, uint32_t i,
-                        const struct heddle_plan_option *o)
+/* A forward part. On the first visit all of it; operations that run once take the
+ * places that the order gives them. Later what is `needed`, or all (NULL). */
+static void put_forward(struct writer *w, uint32_t i, const uint32_t *seq,
+                        uint32_t n, const bool *needed)
 {
     const struct heddle_plan_cuts *c = w->t->cuts;
     const struct heddle_plan_stage *g = &w->t->stage[i];
     const bool is_first = !w->t->is_done[i];
     uint32_t next = c->first[i];
 
-    for (uint32_t q = 0; q < o->nf; q++) {
-        const uint32_t op = g->op[g->shape->seq[o->seq + q]];
+    for (uint32_t q = 0; q < n; q++) {
+        const uint32_t op = g->op[seq[q]];
 
         for (; is_first && next <= op; next++)
             if (c->is_kept[next])
                 put(w, next);
-        put(w, op);
+        if (is_first || needed == NULL || needed[seq[q]])
+            put(w, op);
     }
     for (; is_first && next < c->first[i + 1]; next++)
         if (c->is_kept[next])
@@ -368,14 +346,17 @@ static void solve_frame(struct writer *w, struct frame f)
     if (option != HEDDLE_PLAN_NONE) {
         const struct heddle_plan_option *q = &g->shape->option[option];
 
-        put_forward(w, f.i, q);
+        put_forward(w, f.i, &g->shape->seq[q->seq], q->nf, NULL);
         push(w, f.i, f.l, f.m, option);
         if (f.i < f.l)
             push(w, f.i + 1, f.l, f.m - units(t, q->saved), HEDDLE_PLAN_NONE);
         return;
     }
-    for (uint32_t k = f.i; k < split; k++)
-        put_pass(w, k);
+    for (uint32_t k = f.i; k < split; k++) {
+        const struct heddle_plan_shape *h = t->stage[k].shape;
+
+        put_forward(w, k, h->pass, h->npass, h->is_needed);
+    }
     push(w, f.i, split - 1, f.m, HEDDLE_PLAN_NONE);
     push(w, split, f.l, f.m - shift_at(t, f.i, split), HEDDLE_PLAN_NONE);
 }

@@ -355,7 +355,8 @@ static heddle_status find_all(struct find *f, uint32_t most, bool is_thin,
 }
 
 heddle_status heddle_plan_find_cuts(const struct heddle_plan_job *job,
-                                    uint32_t turn, uint32_t most, bool is_thin,
+                                    uint32_t turn, uint32_t most,
+                                    enum heddle_plan_cut_style style,
                                     struct heddle_scratch *mem,
                                     struct heddle_plan_cuts *out)
 {
@@ -364,7 +365,8 @@ heddle_status heddle_plan_find_cuts(const struct heddle_plan_job *job,
     struct find f = {.job = job, .cuts = out};
     heddle_status st = HEDDLE_ENOMEM;
 
-    *out = (struct heddle_plan_cuts){.turn = turn};
+    *out = (struct heddle_plan_cuts){
+        .turn = turn, .is_least = style == HEDDLE_PLAN_CUT_LEAST};
     out->is_kept = heddle_scratch_get(mem, job->g->nops, sizeof(*out->is_kept));
     f.end = heddle_scratch_get(&tmp, n, sizeof(*f.end));
     f.weight = heddle_scratch_get(&tmp, n, sizeof(*f.weight));
@@ -372,7 +374,7 @@ heddle_status heddle_plan_find_cuts(const struct heddle_plan_job *job,
     f.from = heddle_scratch_get(&tmp, n, sizeof(*f.from));
     if (out->is_kept != NULL && f.end != NULL && f.weight != NULL &&
         f.best != NULL && f.from != NULL)
-        st = find_all(&f, most, is_thin, mem);
+        st = find_all(&f, most, style != HEDDLE_PLAN_CUT_FEW, mem);
     heddle_scratch_drop(&tmp);
     return st;
 }

@@ -22,9 +22,11 @@ enum {
     LOOKS = 40,   /* answers of a table that are evaluated */
     BLOCKS = 400, /* at most */
     SMALLEST = 4, /* operations of a forward part, the first attempt */
+    LARGE = 1000, /* operations: the least memory may be far below */
     MANY = 3000,  /* operations: no time for another sequence than ours */
 };
 #define OVER   1.25  /* of the budget: the table goes so far */
+#define MORE   1.25  /* for the least memory so much further, repairs as well */
 #define LOWER  0.983 /* from one look to the next */
 #define REPAIR 1.15  /* of the budget: so much is repaired */
 #define COSTLY 1.05  /* of the increase: addresses that cost more */
@@ -59,26 +61,34 @@ static bool look(struct blocks *b, struct heddle_plan_cut_table *t,
     return heddle_plan_seq_eval(s);
 }
 
-static void look_all(struct blocks *b, struct heddle_plan_cut_table *t)
+static void look_all(struct blocks *b, struct heddle_plan_cut_table *t,
+                     bool is_least)
 {
     struct heddle_plan_search *x = b->x;
-    uint32_t nfits = 0;
+    uint32_t nfits = 0, n = 0;
+    double time = 0;
+    int64_t peak = 0;
 
     for (uint32_t k = 0; k < LOOKS && nfits < 3; k++) {
-        const uint32_t n = b->trial.n;
-        const int64_t peak = b->trial.peak;
-
-        if (!look(b, t, (uint32_t)(SLOTS * pow(LOWER, k))))
+        if ((is_least && heddle_plan_search_is_late(x)) ||
+            !look(b, t, (uint32_t)(SLOTS * pow(LOWER, k))))
             return;
-        if (k > 0 && b->trial.n == n && b->trial.peak == peak)
+        /* the same answer again, as the table gave it */
+        if (b->trial.n == n && b->trial.peak == peak && b->trial.time == time)
             continue;
-        if ((double)b->trial.peak > REPAIR * (double)x->budget)
+        n = b->trial.n;
+        peak = b->trial.peak;
+        time = b->trial.time;
+        if ((double)b->trial.peak >
+            REPAIR * (is_least ? MORE : 1) * (double)x->budget)
             continue;
         nfits += b->trial.peak <= x->budget;
         x->noise = 0;
         x->batch = 4;
         x->max_time = 4 * b->trial.time;
-        if (b->trial.peak <= x->budget || heddle_plan_reduce(x, &b->trial)) {
+        if (is_least ? heddle_plan_reduce_by_steps(x, &b->trial)
+                     : b->trial.peak <= x->budget ||
+                           heddle_plan_reduce(x, &b->trial)) {
             heddle_plan_prune(x, &b->trial);
             take(b);
         }
@@ -86,18 +96,20 @@ static void look_all(struct blocks *b, struct heddle_plan_cut_table *t)
 }
 
 static heddle_status try_cuts(struct blocks *b, uint32_t turn, uint32_t most,
-                              bool is_thin)
+                              enum heddle_plan_cut_style style)
 {
+    const bool is_least = style == HEDDLE_PLAN_CUT_LEAST;
     struct heddle_plan_search *x = b->x;
     struct heddle_scratch mem = heddle_scratch_make(x->job->opts.base.alloc);
     struct heddle_plan_cuts cuts;
     struct heddle_plan_stage *stage = NULL;
     struct heddle_plan_cut_table *t = NULL;
     heddle_status st =
-        heddle_plan_find_cuts(x->job, turn, most, is_thin, &mem, &cuts);
+        heddle_plan_find_cuts(x->job, turn, most, style, &mem, &cuts);
 
     if (st == HEDDLE_OK) {
-        const double bytes = OVER * (double)x->budget - (double)cuts.kept_bytes;
+        const double bytes = OVER * (is_least ? MORE : 1) * (double)x->budget -
+                             (double)cuts.kept_bytes;
 
         if (bytes < 1 || cuts.n > BLOCKS)
             st = HEDDLE_ENOENT;
@@ -109,7 +121,7 @@ static heddle_status try_cuts(struct blocks *b, uint32_t turn, uint32_t most,
                                        &mem, &t);
         }
         if (st == HEDDLE_OK)
-            look_all(b, t);
+            look_all(b, t, is_least);
     }
     heddle_scratch_drop(&mem);
     return st == HEDDLE_ENOENT ? HEDDLE_OK : st;
@@ -124,9 +136,11 @@ static bool is_hopeless(const struct blocks *b, double goal, double base)
 static heddle_status try_sizes(struct blocks *b,
                                struct heddle_plan_blocks_try *try)
 {
-    /* the most promising first: time may not be enough for all */
-    static const uint32_t size[] = {3, 9, 1, 27, 81};
-    const uint32_t n = sizeof(size) / sizeof(size[0]);
+    /* the most promising first: time may not be enough for all. For the least
+     * memory a step of an unrolled network has to fit. */
+    static const uint32_t size[][5] = {
+        {3, 9, 1, 27, 81}, {3, 9, 1, 27, 81}, {21, 27, 15, 9, 45}};
+    const uint32_t n = 5, end = b->x->g->nops > LARGE ? 3 * n : 2 * n;
     struct heddle_plan_search *x = b->x;
     const double work = x->work;
     uint32_t turn[TURNS], nturns = 0;
@@ -135,20 +149,23 @@ static heddle_status try_sizes(struct blocks *b,
 
     for (uint32_t i = 0; i < x->g->nops; i++)
         base += x->g->ops[i].time;
-    for (uint32_t k = try->is_thin ? n : 0; k < 2 * n; k++)
+    for (uint32_t k = n * try->style; k < end; k++)
         for (uint32_t i = 0; i < nturns && st == HEDDLE_OK; i++) {
-            const uint32_t most = (turn[i] / BLOCKS + SMALLEST) * size[k % n];
+            const uint32_t most =
+                (turn[i] / BLOCKS + SMALLEST) * size[k / n][k % n];
+            const enum heddle_plan_cut_style style =
+                (enum heddle_plan_cut_style)(k / n);
             const double before = b->has_best ? b->best->time : INFINITY;
 
             if (x->work - work > RATE * try->seconds ||
                 heddle_plan_search_is_late(x) || (k >= n && b->has_best) ||
                 (k >= 2 && is_hopeless(b, try->goal, base)))
                 return HEDDLE_OK;
-            st = try_cuts(b, turn[i], most, k >= n);
+            st = try_cuts(b, turn[i], most, style);
             if (b->has_best && b->best->time < before) {
                 try->turn = turn[i];
                 try->most = most;
-                try->is_thin = k >= n;
+                try->style = style;
             }
         }
     return st;
@@ -163,7 +180,7 @@ heddle_status heddle_plan_blocks_seq(struct heddle_plan_search *x,
     heddle_status st = HEDDLE_ENOMEM;
 
     if (heddle_plan_seq_init(&b.trial, x->g, x->room, &mem))
-        st = try->most > 0 ? try_cuts(&b, try->turn, try->most, try->is_thin)
+        st = try->most > 0 ? try_cuts(&b, try->turn, try->most, try->style)
                            : try_sizes(&b, try);
     x->max_time = INFINITY;
     x->batch = 1;
@@ -180,9 +197,9 @@ static heddle_status seq_below(struct heddle_plan_search *x,
     const struct heddle_plan_blocks_try before = *try;
     heddle_status st = heddle_plan_blocks_seq(x, try, s);
 
-    if (st != HEDDLE_ENOENT || try->is_thin)
+    if (st != HEDDLE_ENOENT || try->style != HEDDLE_PLAN_CUT_FEW)
         return st;
-    try->is_thin = true;
+    try->style = HEDDLE_PLAN_CUT_THIN;
     try->most = 0;
     st = heddle_plan_blocks_seq(x, try, s);
     if (st == HEDDLE_ENOENT)

@@ -94,9 +94,11 @@ TEST(cuts_are_what_they_say)
 
         /* with much memory small values are kept */
         bench_init(&b, g, heddle_rng_below32(&r, 2) == 0 ? 10 : 10000);
-        st =
-            heddle_plan_find_cuts(&b.r.job, turn, 1 + heddle_rng_below32(&r, 6),
-                                  heddle_rng_below32(&r, 2) == 0, &b.mem, &c);
+        st = heddle_plan_find_cuts(
+            &b.r.job, turn, 1 + heddle_rng_below32(&r, 6),
+            heddle_rng_below32(&r, 2) == 0 ? HEDDLE_PLAN_CUT_THIN
+                                           : HEDDLE_PLAN_CUT_FEW,
+            &b.mem, &c);
         if (st == HEDDLE_OK) {
             nfound++;
             CHECK(c.n >= 2 && c.first[0] == 0 && c.end[0] == g->nops);
@@ -200,8 +202,8 @@ TEST(a_chain_of_layers)
         random_layers(&c, &r);
         CHECK_OK(heddle_plan_graph_from_chain(&c.c, "chain", NULL, &g));
         bench_init(&b, g, MOST);
-        CHECK_OK(heddle_plan_find_cuts(&b.r.job, c.c.n + 1, 1, false, &b.mem,
-                                       &cuts));
+        CHECK_OK(heddle_plan_find_cuts(&b.r.job, c.c.n + 1, 1,
+                                       HEDDLE_PLAN_CUT_FEW, &b.mem, &cuts));
         CHECK_EQ(cuts.n, c.c.n + 1);
         CHECK_OK(heddle_plan_make_stages(&b.x, &cuts, &b.mem, &stage, NULL));
         CHECK_OK(heddle_plan_cut_solve(&cuts, stage, MOST, MOST, &b.mem, &t));
@@ -303,8 +305,8 @@ TEST(equal_blocks_are_solved_once)
     bench_init(&b, g, heddle_plan_peak(g) / 2);
     CHECK_OK(heddle_plan_find_turns(&b.r.job, 3, turn, &nturns));
     CHECK(nturns > 0 && turn[0] + 4 >= NFORWARD && turn[0] <= NFORWARD + 4);
-    CHECK_OK(heddle_plan_find_cuts(&b.r.job, turn[0], PER_BLOCK, false, &b.mem,
-                                   &cuts));
+    CHECK_OK(heddle_plan_find_cuts(&b.r.job, turn[0], PER_BLOCK,
+                                   HEDDLE_PLAN_CUT_FEW, &b.mem, &cuts));
     CHECK(cuts.n >= REPEATS);
     CHECK_OK(heddle_plan_make_stages(&b.x, &cuts, &b.mem, &stage, &nshapes));
     printf("%u blocks, %u shapes\n", cuts.n, nshapes);
@@ -342,6 +344,98 @@ TEST(a_network_within_little)
     heddle_plan_graph_destroy(g);
 }
 
+/* ---- passes ------------------------------------------------------------------- */
+
+enum { STEPS = 12, SUMS = 3 };
+
+static uint32_t add_op(struct graph_parts *p, uint64_t bytes, uint32_t a,
+                       uint32_t b)
+{
+    const uint32_t id = p->g.nops++;
+
+    p->op[id] = (struct heddle_plan_op){.time = 1,
+                                        .inplace = HEDDLE_PLAN_NONE,
+                                        .first_value = id,
+                                        .nvalues = 1,
+                                        .first_input = p->g.ninputs};
+    for (unsigned i = 0; i < 2; i++) {
+        const uint32_t in = i == 0 ? a : b;
+
+        if (in == HEDDLE_PLAN_NONE)
+            continue;
+        p->input[p->g.ninputs++] = in;
+        p->op[id].ninputs++;
+    }
+    parts_value(p, id, bytes, 0);
+    return id;
+}
+
+/* Steps forwards, steps backwards, and in each of those something is added to each of
+ * several sums that are larger than everything else. The ends are in `end`. */
+static struct heddle_plan_graph *make_unrolled(uint32_t *end)
+{
+    static struct graph_parts p;
+    const uint32_t none = HEDDLE_PLAN_NONE;
+    struct heddle_plan_graph *g = NULL;
+    uint32_t h[STEPS], back = none;
+    struct why w;
+
+    memset(&p, 0, sizeof(p));
+    p.g = (struct heddle_plan_graph){.size = sizeof(p.g),
+                                     .name = "unrolled",
+                                     .ops = p.op,
+                                     .values = p.value,
+                                     .inputs = p.input};
+    for (unsigned t = 0; t < STEPS; t++)
+        h[t] = add_op(&p, 10, t > 0 ? h[t - 1] : none, none);
+    for (unsigned k = 0; k < SUMS; k++)
+        end[k] = none;
+    for (unsigned t = STEPS; t-- > 0;) {
+        back = add_op(&p, 10, h[t], back);
+        for (unsigned k = 0; k < SUMS; k++)
+            end[k] = end[k] == none ? add_op(&p, 40, back, none)
+                                    : add_op(&p, 40, end[k], back);
+    }
+    CHECK_OK(heddle_plan_graph_create(&p.g, why_init(&w, NULL), &g));
+    return g;
+}
+
+/* Memory for one sum and no more: each of them has a pass of its own. */
+TEST(a_pass_for_each_sum)
+{
+    uint32_t end[SUMS], order[SUMS], n = 0;
+    struct heddle_plan_graph *g = make_unrolled(end);
+    const struct heddle_plan_machine m = {.size = sizeof(m), .budget = 125};
+    bool is_done[64] = {false};
+    struct heddle_plan *p = NULL;
+    struct why w;
+    const struct heddle_plan_solve_opts o = {.size = sizeof(o),
+                                             .solver = "passes",
+                                             .time_limit_s = 5,
+                                             .base = *why_init(&w, NULL)};
+
+    CHECK(3 * 40 + 10 > m.budget); /* two sums, one of them twice */
+    CHECK_OK(heddle_plan_solve(g, &m, &o, &p));
+    CHECK_OK(heddle_plan_check(g, &m, p, &w.o, NULL));
+    CHECK(p->makespan <= 4 * p->baseline);
+    /* a sum is complete before another one has more than its share of that pass */
+    for (uint32_t i = 0; i < p->nsteps; i++) {
+        const uint32_t op = p->steps[i].what;
+
+        if (p->steps[i].kind != HEDDLE_PLAN_COMPUTE || is_done[op])
+            continue;
+        is_done[op] = true;
+        for (uint32_t k = 0; k < SUMS; k++)
+            if (op == end[k])
+                order[n++] = i;
+    }
+    CHECK_EQ(n, SUMS);
+    for (uint32_t k = 1; k < n; k++)
+        CHECK(order[k] > order[k - 1] + STEPS);
+    heddle_plan_destroy(p);
+    heddle_plan_graph_destroy(g);
+}
+
 TEST(no_memory)
 {
     struct heddle_rng r;
@@ -373,4 +467,5 @@ TEST(no_memory)
 }
 
 TEST_MAIN(cuts_are_what_they_say, a_chain_of_layers,
-          equal_blocks_are_solved_once, a_network_within_little, no_memory)
+          equal_blocks_are_solved_once, a_network_within_little,
+          a_pass_for_each_sum, no_memory)

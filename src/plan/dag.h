@@ -103,6 +103,10 @@ bool heddle_plan_search_is_late(const struct heddle_plan_search *x);
 bool heddle_plan_reduce(struct heddle_plan_search *x,
                         struct heddle_plan_seq *s);
 HEDDLE_MUST_USE bool heddle_plan_reduce_init(struct heddle_plan_search *x);
+/* search.c: the same in steps, smaller ones where a larger one gets stuck. After each
+ * of them what can go is removed. False: s is as low as it got. */
+bool heddle_plan_reduce_by_steps(struct heddle_plan_search *x,
+                                 struct heddle_plan_seq *s);
 
 /* prune.c: removes what can be removed within x->budget, s evaluated before and
  * after. With noise in a random order, otherwise what costs most first. */
@@ -149,7 +153,17 @@ HEDDLE_MUST_USE heddle_status
 heddle_plan_bound_memory(const struct heddle_plan_job *job, uint64_t enough,
                          uint32_t work, uint64_t *out, uint32_t *op_out);
 
-/* The same search, forwards: each operation in turn is computed from its inputs
+/* bound_sets.c: the same by another search, raises *out where it can. `work`: sets
+ * that are looked at. */
+HEDDLE_MUST_USE heddle_status
+heddle_plan_bound_sets(const struct heddle_plan_job *job, uint64_t enough,
+                       uint32_t work, uint64_t *out, uint32_t *op_out);
+/* Bytes that are there from the beginning, and whose place no operation takes. */
+HEDDLE_MUST_USE heddle_status
+heddle_plan_base_bytes(const struct heddle_plan_graph *g,
+                       struct heddle_scratch *mem, uint64_t *out);
+
+/* The search of bound_memory.c, forwards: each operation in turn is computed from its inputs
  * of the last one and from nothing else, within x->budget. Long, for prune.
  * HEDDLE_OK, HEDDLE_ENOENT, HEDDLE_ENOMEM. */
 HEDDLE_MUST_USE heddle_status heddle_plan_from_little(

@@ -105,6 +105,33 @@ static void set_places(struct heddle_plan_place *place, const struct layout *l)
 #define MANY      6000
 #define LONG_WORK 4 /* times as much: it is for plans that have no other way */
 
+/* The plain passes, unless what the blocks have, an arena of `arena_out`, is
+ * better. */
+static heddle_status assign_better(const struct heddle_plan_job *job,
+                                   struct heddle_plan_block *block, uint32_t n,
+                                   double work, uint64_t *arena_out)
+{
+    const struct heddle_allocator *a = job->opts.base.alloc;
+    struct heddle_scratch tmp = heddle_scratch_make(a);
+    uint64_t *was = heddle_scratch_raw(&tmp, n, sizeof(*was));
+    const uint64_t arena = *arena_out;
+    heddle_status st = HEDDLE_ENOMEM;
+
+    if (was != NULL) {
+        for (uint32_t i = 0; i < n; i++)
+            was[i] = block[i].offset;
+        st = heddle_plan_assign(block, n, job->m->align, job->m->budget, work,
+                                job->deadline_ns, a, arena_out);
+    }
+    if (st == HEDDLE_OK && *arena_out > arena) {
+        for (uint32_t i = 0; i < n; i++)
+            block[i].offset = was[i];
+        *arena_out = arena;
+    }
+    heddle_scratch_drop(&tmp);
+    return st;
+}
+
 static heddle_status assign(const struct heddle_plan_job *job,
                             struct heddle_plan_block *block, uint32_t n,
                             double work, uint64_t *arena_out)
@@ -120,6 +147,8 @@ static heddle_status assign(const struct heddle_plan_job *job,
     if (st == HEDDLE_ENOMEM ||
         (st == HEDDLE_OK && (*arena_out <= job->m->budget || n > 2 * MANY)))
         return st;
+    if (st == HEDDLE_OK)
+        return assign_better(job, block, n, work, arena_out);
     return heddle_plan_assign(block, n, job->m->align, job->m->budget, work,
                               job->deadline_ns, a, arena_out);
 }

@@ -96,6 +96,7 @@ heddle_status heddle_plan_seq_finish(struct heddle_plan_search *x,
 #define SPARE       400 /* part of the budget, for addresses of a large graph */
 #define PLACE_NS    100000000ull /* for addresses of one sequence */
 #define REORDER     4e6          /* positions looked at for another order */
+#define SETS        10000 /* of values, for a bound when nothing is found */
 
 static double sum_times(const struct heddle_plan_graph *g)
 {
@@ -138,15 +139,14 @@ static heddle_status start_seq(struct heddle_plan_search *x,
     return heddle_plan_seq_eval(s) ? HEDDLE_OK : HEDDLE_ENOMEM;
 }
 
-/* Down to the budget in steps, smaller ones where a larger one gets stuck. After
- * each of them what can go is removed. False: s is as low as it got. */
-static bool reduce_by_steps(struct heddle_plan_search *x,
-                            struct heddle_plan_seq *s)
+bool heddle_plan_reduce_by_steps(struct heddle_plan_search *x,
+                                 struct heddle_plan_seq *s)
 {
     const int64_t budget = x->budget;
     int64_t part = STEP;
 
-    while (s->peak > budget && part <= STEP_MAX) {
+    while (s->peak > budget && part <= STEP_MAX &&
+           !heddle_plan_search_is_late(x)) {
         const uint32_t n = s->n;
 
         memcpy(x->kept, s->op, n * sizeof(*s->op));
@@ -157,8 +157,6 @@ static bool reduce_by_steps(struct heddle_plan_search *x,
             heddle_plan_prune(x, s);
             continue;
         }
-        if (heddle_plan_search_is_late(x))
-            break;
         memcpy(s->op, x->kept, n * sizeof(*s->op));
         s->n = n;
         (void)!heddle_plan_seq_eval(s);
@@ -185,7 +183,7 @@ heddle_status heddle_plan_greedy_seq(struct heddle_plan_search *x,
     is_done = heddle_plan_reduce(x, s);
     if (!is_done && !x->is_free) {
         st = start_seq(x, s);
-        is_done = st == HEDDLE_OK && reduce_by_steps(x, s);
+        is_done = st == HEDDLE_OK && heddle_plan_reduce_by_steps(x, s);
     }
     x->batch = batch;
     x->max_time = INFINITY;
@@ -219,11 +217,15 @@ heddle_status heddle_plan_no_plan(const struct heddle_plan_search *x)
 {
     const struct heddle_plan_job *job = x->job;
     const struct heddle_plan_opts *o = &job->opts.base;
+    struct heddle_plan_job late = *job;
     uint64_t least = 0;
     uint32_t op = HEDDLE_PLAN_NONE;
-    const heddle_status st = heddle_plan_bound_memory(
-        job, job->m->budget, job->g->nops, &least, &op);
+    heddle_status st = heddle_plan_bound_memory(job, job->m->budget,
+                                                job->g->nops, &least, &op);
 
+    late.deadline_ns = heddle_clock_ns() + PLACE_NS;
+    if (st == HEDDLE_OK && least <= job->m->budget)
+        st = heddle_plan_bound_sets(&late, job->m->budget, SETS, &least, &op);
     if (st != HEDDLE_OK)
         return heddle_plan_fail(o, st, "no memory for the solver");
     if (least > job->m->budget)
