@@ -14,10 +14,11 @@ static double joint_bound(const struct heddle_plan_graph *g,
     struct heddle_scratch mem = heddle_scratch_make(NULL);
     struct heddle_plan_job job = r->job;
     double bound = -1;
+    uint32_t at;
 
     job.m = &r->m;
     CHECK_OK(heddle_plan_users_make(g, &mem, &job.users));
-    CHECK_OK(heddle_plan_joint_bound(&job, &bound));
+    CHECK_OK(heddle_plan_joint_bound(&job, &bound, &at));
     heddle_scratch_drop(&mem);
     return bound;
 }

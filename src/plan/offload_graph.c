@@ -193,42 +193,10 @@ size_t heddle_plan_loads_read(const struct heddle_plan_loads *l,
 
 enum { CANDIDATES = 2048 };
 
-double heddle_plan_loads_peak_time(const struct heddle_plan_job *job)
-{
-    const struct heddle_plan_graph *g = job->g;
-    uint64_t live = 0, most = 0;
-    double now = 0, at = 0;
-
-    for (uint32_t i = 0; i < g->nops; i++) {
-        const struct heddle_plan_op *op = &g->ops[i];
-
-        for (uint32_t k = 0; k < op->nvalues; k++)
-            live += g->values[op->first_value + k].bytes;
-        if (live > most) {
-            most = live;
-            at = now;
-        }
-        for (uint32_t k = 0; k < op->ninputs; k++) {
-            const uint32_t v = g->inputs[op->first_input + k];
-
-            if (job->users.user[job->users.first[v + 1] - 1] == i &&
-                g->values[v].op != HEDDLE_PLAN_NONE)
-                live -= g->values[v].bytes;
-        }
-        for (uint32_t k = 0; k < op->nvalues; k++) {
-            const uint32_t v = op->first_value + k;
-
-            if (job->users.first[v + 1] == job->users.first[v])
-                live -= g->values[v].bytes;
-        }
-        now += op->time;
-    }
-    return at;
-}
-
 struct candidate {
-    double worth; /* time per byte */
-    double made, link;
+    double worth;     /* time per byte */
+    double made, out; /* when its copy may begin, time that it takes */
+    double use, in;   /* when it must be back */
     uint32_t value;
 };
 
@@ -250,86 +218,132 @@ static void sort_candidates(struct candidate *v, uint32_t n)
         }
 }
 
-static uint32_t find_candidates(const struct heddle_plan_job *job, double rate,
-                                struct candidate *out)
+/* Whether the value is there at operation `at` and not read by it: the next reader,
+ * or NONE. */
+static uint32_t open_at(const struct heddle_plan_job *job, uint32_t v,
+                        uint32_t at)
 {
-    const struct heddle_plan_graph *g = job->g;
     const struct heddle_plan_users *u = &job->users;
-    double now = 0;
+    const struct heddle_plan_value *x = &job->g->values[v];
+    uint32_t k = u->first[v];
+
+    if (x->op != HEDDLE_PLAN_NONE && x->op >= at)
+        return HEDDLE_PLAN_NONE;
+    while (k < u->first[v + 1] && u->user[k] < at)
+        k++;
+    return k < u->first[v + 1] && u->user[k] > at ? u->user[k]
+                                                  : HEDDLE_PLAN_NONE;
+}
+
+static uint32_t find_candidates(const struct heddle_plan_job *job, uint32_t at,
+                                const double *begin, struct candidate *out)
+{
+    const struct heddle_plan_machine *m = job->m;
+    const struct heddle_plan_graph *g = job->g;
+    const double out_rate = m->host.out_rate + m->disk.out_rate;
+    const double in_rate = m->host.in_rate + m->disk.in_rate;
     uint32_t n = 0;
 
-    for (uint32_t v = 0; v < g->nvalues; v++)
-        if (g->values[v].op == HEDDLE_PLAN_NONE && g->values[v].bytes > 0 &&
-            u->first[v + 1] > u->first[v])
-            out[n++] = (struct candidate){
-                .worth = INFINITY,
-                .link = heddle_plan_is_initial(&g->values[v])
-                            ? (double)g->values[v].bytes / rate
-                            : 0,
-                .value = v};
-    for (uint32_t i = 0; i < g->nops; i++) {
-        const struct heddle_plan_op *op = &g->ops[i];
+    for (uint32_t v = 0; v < g->nvalues; v++) {
+        const struct heddle_plan_value *x = &g->values[v];
+        const bool is_made = x->op != HEDDLE_PLAN_NONE;
+        const bool is_out = !is_made && !heddle_plan_is_initial(x);
+        const uint32_t use = open_at(job, v, at);
 
-        now += op->time;
-        for (uint32_t k = 0; k < op->nvalues && op->nvalues < 64; k++) {
-            const uint32_t v = op->first_value + k;
-            const struct heddle_plan_value *x = &g->values[v];
-
-            if (x->bytes > 0 && u->first[v + 1] > u->first[v] &&
-                u->user[u->first[v + 1] - 1] > i + 1 &&
-                (x->flags & HEDDLE_PLAN_RESULT) == 0)
-                out[n++] =
-                    (struct candidate){.worth = op->time / (double)x->bytes,
-                                       .made = now,
-                                       .link = (double)x->bytes / rate,
-                                       .value = v};
-        }
+        if (x->bytes == 0 || (x->flags & HEDDLE_PLAN_RESULT) != 0 ||
+            (is_made && g->ops[x->op].nvalues >= 64) ||
+            job->users.first[v] == job->users.first[v + 1] ||
+            (use == HEDDLE_PLAN_NONE && !is_out))
+            continue;
+        out[n++] = (struct candidate){
+            .worth = is_made ? g->ops[x->op].time / (double)x->bytes : INFINITY,
+            .made = is_made ? begin[x->op + 1] : 0,
+            .out = is_out ? 0 : (double)x->bytes / out_rate,
+            .use = is_out ? INFINITY : begin[use],
+            .in = is_out ? 0 : (double)x->bytes / in_rate,
+            .value = v};
     }
     sort_candidates(out, n);
     return n < CANDIDATES ? n : CANDIDATES;
 }
 
-/* Whether the link can copy all that are chosen by `end`: of those made from some
- * time on, the sum fits in what is left. */
-static bool can_copy(const struct candidate *v, const uint32_t *chosen,
-                     uint32_t n, double end)
-{
-    double busy = 0;
+/* The chosen, ordered by when they are made and by when they are used. */
+struct choice {
+    const struct candidate *v;
+    uint32_t *made, *use;
+    uint32_t n;
+};
 
-    for (uint32_t i = n; i-- > 0;) { /* the last made first */
-        busy += v[chosen[i]].link;
-        if (v[chosen[i]].made + busy > end)
+static void put(struct choice *c, uint32_t i)
+{
+    uint32_t at = c->n, to = c->n++;
+
+    for (; at > 0 && c->v[c->made[at - 1]].made > c->v[i].made; at--)
+        c->made[at] = c->made[at - 1];
+    c->made[at] = i;
+    for (; to > 0 && c->v[c->use[to - 1]].use > c->v[i].use; to--)
+        c->use[to] = c->use[to - 1];
+    c->use[to] = i;
+}
+
+static void take(uint32_t *list, uint32_t n, uint32_t i)
+{
+    uint32_t at = 0;
+
+    while (list[at] != i)
+        at++;
+    memmove(&list[at], &list[at + 1], (n - 1 - at) * sizeof(*list));
+}
+
+/* Whether the link can copy all that are chosen out by `end`, and back from then
+ * on: of those made from some time on, or used up to some time, the sum fits. */
+static bool can_copy(const struct choice *c, double end)
+{
+    double out = 0, in = 0;
+
+    for (uint32_t i = c->n; i-- > 0;) { /* the last made first */
+        out += c->v[c->made[i]].out;
+        if (c->v[c->made[i]].made + out > end)
+            return false;
+    }
+    for (uint32_t i = 0; i < c->n; i++) {
+        in += c->v[c->use[i]].in;
+        if (end + in > c->v[c->use[i]].use)
             return false;
     }
     return true;
 }
 
 heddle_status heddle_plan_loads_choose(const struct heddle_plan_job *job,
-                                       double end, struct heddle_scratch *mem,
+                                       uint32_t at, double part,
+                                       struct heddle_scratch *mem,
                                        uint8_t *is_moved)
 {
-    const uint32_t nv = job->g->nvalues;
-    const double rate = job->m->host.out_rate + job->m->disk.out_rate;
+    const struct heddle_plan_graph *g = job->g;
+    const uint32_t nv = g->nvalues;
     struct candidate *v = heddle_scratch_get(mem, nv, sizeof(*v));
-    uint32_t *chosen = heddle_scratch_get(mem, nv, sizeof(*chosen));
-    uint32_t n, nchosen = 0;
+    uint32_t *list = heddle_scratch_get(mem, 2 * (size_t)nv, sizeof(*list));
+    double *begin =
+        heddle_scratch_get(mem, (size_t)g->nops + 1, sizeof(*begin));
+    struct choice c = {.v = v, .made = list};
+    uint32_t n;
 
-    if (v == NULL || chosen == NULL)
+    if (v == NULL || list == NULL || begin == NULL)
         return HEDDLE_ENOMEM;
+    c.use = list + nv;
     memset(is_moved, 0, nv);
-    n = find_candidates(job, rate, v);
+    for (uint32_t i = 0; i < g->nops; i++)
+        begin[i + 1] = begin[i] + g->ops[i].time;
+    n = find_candidates(job, at, begin, v);
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t at = nchosen++;
-
-        for (; at > 0 && v[chosen[at - 1]].made > v[i].made; at--)
-            chosen[at] = chosen[at - 1];
-        chosen[at] = i;
-        if (can_copy(v, chosen, nchosen, end))
+        put(&c, i);
+        if (can_copy(&c, part * begin[at]))
             continue;
-        nchosen--;
-        memmove(&chosen[at], &chosen[at + 1], (nchosen - at) * sizeof(*chosen));
+        take(c.made, c.n, i);
+        take(c.use, c.n, i);
+        c.n--;
     }
-    for (uint32_t i = 0; i < nchosen; i++)
-        is_moved[v[chosen[i]].value] = 1;
+    for (uint32_t i = 0; i < c.n; i++)
+        is_moved[v[c.made[i]].value] = 1;
     return HEDDLE_OK;
 }
