@@ -30,12 +30,23 @@ struct heddle_plan_loads {
     uint32_t *op;    /* of an op of it: that of the old graph; NONE: it loads */
     uint32_t *value; /* what it loads, of the old graph */
 };
+/* Memory that copies of a value under way take, from one operation of the given order
+ * up to another. */
+struct heddle_plan_stay {
+    uint32_t value, from, to;
+};
 /* Those of is_moved[nvalues] are loaded at `price` for each byte. The arrays are
  * in `mem`, the graph is the caller's. */
 HEDDLE_MUST_USE heddle_status heddle_plan_loads_make(
     const struct heddle_plan_graph *g, const uint8_t *is_moved, double price,
+    const struct heddle_plan_stay *stay, uint32_t nstay,
     const struct heddle_plan_opts *o, struct heddle_scratch *mem,
     struct heddle_plan_loads *out);
+/* When copies of those that operations make are under way, in the given order: out
+ * behind their last reader before the copy is complete, back just in time. */
+HEDDLE_MUST_USE heddle_status heddle_plan_loads_stays(
+    const struct heddle_plan_job *job, const uint8_t *is_moved,
+    struct heddle_scratch *mem, struct heddle_plan_stay **out, uint32_t *n_out);
 /* The values that are worth most per byte among those that are there at operation
  * `at` and not read by it, as many as can be copied out by `part` of the time in
  * front of it and back behind that, in the given order. */

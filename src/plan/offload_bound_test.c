@@ -158,7 +158,8 @@ TEST(loads_are_computations_of_another_graph)
         g = random_graph(&rng, 1 + heddle_rng_below32(&rng, 16), 0, &w.o);
         for (uint32_t v = 0; v < g->nvalues; v++)
             is_moved[v] = heddle_rng_below32(&rng, 3) == 0;
-        CHECK_OK(heddle_plan_loads_make(g, is_moved, 0, &w.o, &mem, &l));
+        CHECK_OK(
+            heddle_plan_loads_make(g, is_moved, 0, NULL, 0, &w.o, &mem, &l));
         /* The old operations are there, in order and with their times. */
         for (uint32_t k = 0; k < l.g->nops; k++) {
             time += l.g->ops[k].time;

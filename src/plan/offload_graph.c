@@ -25,6 +25,9 @@ struct maker {
     uint32_t *input;
     uint32_t *now;   /* [nvalues] the new value for a value */
     uint32_t *token; /* [nvalues] for one that is moved */
+    const struct heddle_plan_stay *stay;
+    uint32_t nstay;
+    uint32_t *room; /* [nstay] the value that takes it */
     struct heddle_plan_loads *out;
 };
 
@@ -43,8 +46,31 @@ static struct heddle_plan_op *put_op(struct maker *k, uint32_t id)
     *op = (struct heddle_plan_op){.first_value = k->d.nvalues,
                                   .first_input = k->d.ninputs,
                                   .inplace = HEDDLE_PLAN_NONE};
+    k->out->value[k->d.nops] = HEDDLE_PLAN_NONE;
     k->out->op[k->d.nops++] = id;
     return op;
+}
+
+/* Room that copies under way take from operation i on, or no more. */
+static void put_stays(struct maker *k, uint32_t i)
+{
+    for (uint32_t s = 0; s < k->nstay; s++) {
+        struct heddle_plan_op *op;
+
+        if (k->stay[s].to == i) {
+            op = put_op(k, HEDDLE_PLAN_NONE);
+            op->flags = HEDDLE_PLAN_ONCE;
+            op->ninputs = 1;
+            k->input[k->d.ninputs++] = k->room[s];
+        }
+        if (k->stay[s].from == i) {
+            op = put_op(k, HEDDLE_PLAN_NONE);
+            op->flags = HEDDLE_PLAN_ONCE;
+            op->nvalues = 1;
+            k->room[s] = put_value(k, k->g->values[k->stay[s].value].bytes,
+                                   k->d.nops - 1, 0);
+        }
+    }
 }
 
 static void put_load(struct maker *k, uint32_t v, double price)
@@ -126,6 +152,7 @@ static void make(struct maker *k, double price)
         const struct heddle_plan_op *from = &k->g->ops[i];
         struct heddle_plan_op *op;
 
+        put_stays(k, i);
         load_initial(k, from, price);
         op = put_op(k, i);
         op->time = from->time;
@@ -141,22 +168,28 @@ static void make(struct maker *k, double price)
 
 heddle_status heddle_plan_loads_make(const struct heddle_plan_graph *g,
                                      const uint8_t *is_moved, double price,
+                                     const struct heddle_plan_stay *stay,
+                                     uint32_t nstay,
                                      const struct heddle_plan_opts *o,
                                      struct heddle_scratch *mem,
                                      struct heddle_plan_loads *out)
 {
-    const size_t nv = g->nvalues, nops = nv + g->nops;
-    struct maker k = {.g = g, .is_moved = is_moved, .out = out};
+    const size_t nv = g->nvalues, nops = nv + g->nops + 2 * (size_t)nstay;
+    struct maker k = {
+        .g = g, .is_moved = is_moved, .stay = stay, .nstay = nstay, .out = out};
 
     k.op = heddle_scratch_get(mem, nops, sizeof(*k.op));
-    k.value = heddle_scratch_get(mem, 2 * nv, sizeof(*k.value));
-    k.input = heddle_scratch_get(mem, nv + g->ninputs, sizeof(*k.input));
+    k.value = heddle_scratch_get(mem, 2 * nv + nstay, sizeof(*k.value));
+    k.input =
+        heddle_scratch_get(mem, nv + g->ninputs + nstay, sizeof(*k.input));
+    k.room = heddle_scratch_get(mem, nstay, sizeof(*k.room));
     k.now = heddle_scratch_get(mem, nv, sizeof(*k.now));
     k.token = heddle_scratch_get(mem, nv, sizeof(*k.token));
     out->op = heddle_scratch_get(mem, nops, sizeof(*out->op));
     out->value = heddle_scratch_get(mem, nops, sizeof(*out->value));
     if (k.op == NULL || k.value == NULL || k.input == NULL || k.now == NULL ||
-        k.token == NULL || out->op == NULL || out->value == NULL)
+        k.token == NULL || k.room == NULL || out->op == NULL ||
+        out->value == NULL)
         return HEDDLE_ENOMEM;
     make(&k, price);
     k.d.size = sizeof(k.d);
@@ -181,7 +214,7 @@ size_t heddle_plan_loads_read(const struct heddle_plan_loads *l,
             continue;
         if (l->op[op] != HEDDLE_PLAN_NONE)
             seq[n++] = l->op[op];
-        else if (is_moved[l->value[op]] < 2)
+        else if (l->value[op] != HEDDLE_PLAN_NONE && is_moved[l->value[op]] < 2)
             is_moved[l->value[op]]++;
     }
     for (uint32_t v = 0; v < nvalues; v++)
@@ -345,5 +378,102 @@ heddle_status heddle_plan_loads_choose(const struct heddle_plan_job *job,
     }
     for (uint32_t i = 0; i < c.n; i++)
         is_moved[v[c.made[i]].value] = 1;
+    return HEDDLE_OK;
+}
+
+/* ---- room for copies under way --------------------------------------------------- */
+
+/* The first operation that begins at `t` or later. */
+static uint32_t op_at(const double *begin, uint32_t n, double t)
+{
+    uint32_t lo = 0, hi = n;
+
+    while (lo < hi) {
+        const uint32_t mid = (lo + hi) / 2;
+
+        if (begin[mid] < t)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+static void sort_by_use(const struct candidate *v, uint32_t *list, uint32_t n)
+{
+    for (uint32_t i = 1; i < n; i++) {
+        const uint32_t x = list[i];
+        uint32_t k = i;
+
+        for (; k > 0 && v[list[k - 1]].use < v[x].use; k--)
+            list[k] = list[k - 1];
+        list[k] = x;
+    }
+}
+
+heddle_status heddle_plan_loads_stays(const struct heddle_plan_job *job,
+                                      const uint8_t *is_moved,
+                                      struct heddle_scratch *mem,
+                                      struct heddle_plan_stay **out,
+                                      uint32_t *n_out)
+{
+    const struct heddle_plan_machine *m = job->m;
+    const struct heddle_plan_users *u = &job->users;
+    const struct heddle_plan_graph *g = job->g;
+    const double out_rate = m->host.out_rate + m->disk.out_rate;
+    const double in_rate = m->host.in_rate + m->disk.in_rate;
+    struct candidate *v = heddle_scratch_get(mem, g->nvalues, sizeof(*v));
+    uint32_t *list = heddle_scratch_get(mem, g->nvalues, sizeof(*list));
+    uint32_t *gone = heddle_scratch_get(mem, g->nvalues, sizeof(*gone));
+    double *begin =
+        heddle_scratch_get(mem, (size_t)g->nops + 1, sizeof(*begin));
+    struct heddle_plan_stay *s =
+        heddle_scratch_get(mem, 2 * (size_t)g->nvalues, sizeof(*s));
+    double out_at = 0, in_at = INFINITY;
+    uint32_t nv = 0, n = 0;
+
+    if (v == NULL || list == NULL || gone == NULL || begin == NULL || s == NULL)
+        return HEDDLE_ENOMEM;
+    for (uint32_t i = 0; i < g->nops; i++)
+        begin[i + 1] = begin[i] + g->ops[i].time;
+    /* Out in the order in which they are made. */
+    for (uint32_t x = 0; x < g->nvalues; x++) {
+        const uint32_t op = g->values[x].op;
+        uint32_t from, k = u->first[x];
+
+        if (!is_moved[x] || op == HEDDLE_PLAN_NONE)
+            continue;
+        out_at =
+            fmax(out_at, begin[op + 1]) + (double)g->values[x].bytes / out_rate;
+        gone[x] = op_at(begin, g->nops, out_at);
+        from = op + 1;
+        for (; k < u->first[x + 1] && u->user[k] < gone[x]; k++)
+            from = u->user[k] + 1;
+        if (from < gone[x] && gone[x] < g->nops)
+            s[n++] = (struct heddle_plan_stay){x, from, gone[x]};
+        if (k == u->first[x + 1])
+            continue;
+        list[nv] = nv;
+        v[nv++] = (struct candidate){.use = begin[u->user[k]],
+                                     .in = (double)g->values[x].bytes / in_rate,
+                                     .made = u->user[k],
+                                     .value = x};
+    }
+    /* Back as late as possible, the last first. */
+    sort_by_use(v, list, nv);
+    for (uint32_t i = 0; i < nv; i++) {
+        const struct candidate *c = &v[list[i]];
+        const uint32_t use = (uint32_t)c->made;
+        uint32_t from;
+
+        in_at = fmin(in_at, c->use) - c->in;
+        from = op_at(begin, g->nops, in_at);
+        from = from > 0 && begin[from] > in_at ? from - 1 : from;
+        from = from > gone[c->value] ? from : gone[c->value];
+        if (from < use)
+            s[n++] = (struct heddle_plan_stay){c->value, from, use};
+    }
+    *out = s;
+    *n_out = n;
     return HEDDLE_OK;
 }

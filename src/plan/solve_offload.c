@@ -390,14 +390,18 @@ static heddle_status solve_set(struct joint *j, uint8_t *is_moved, double share,
     struct heddle_scratch mem = heddle_scratch_make(job->opts.base.alloc);
     struct heddle_plan_job sub = *job;
     struct heddle_plan_loads l = {.g = NULL};
+    struct heddle_plan_stay *stay = NULL;
+    uint32_t nstay = 0;
     struct heddle_plan *p = NULL;
     heddle_status st;
 
     *end_out = INFINITY;
     sub.opts.base.why = NULL;
     sub.opts.seed += j->nloads++;
-    st = heddle_plan_loads_make(job->g, is_moved, LOAD_PRICE * j->base,
-                                &sub.opts.base, &mem, &l);
+    st = heddle_plan_loads_stays(job, is_moved, &mem, &stay, &nstay);
+    if (st == HEDDLE_OK)
+        st = heddle_plan_loads_make(job->g, is_moved, LOAD_PRICE * j->base,
+                                    stay, nstay, &sub.opts.base, &mem, &l);
     if (st == HEDDLE_OK) {
         sub.g = l.g;
         sub.floor = heddle_plan_floor(l.g, NULL);
