@@ -27,8 +27,8 @@ enum {
     STARTS = 6,
     ROUNDS = 6,
     CLIMBS = 18,
-    TARGETS = 9, /* sets of values tried, each for an amount of memory */
-    SLICES = 40, /* of the time, for addresses of one plan */
+    TARGETS = 12, /* sets of values tried, each for an amount of memory */
+    SLICES = 40,  /* of the time, for addresses of one plan */
     TRIES = 3
 };
 
@@ -467,11 +467,11 @@ static heddle_status solve_same(struct joint *j, struct entry *e, double share)
  * again with more time. */
 static heddle_status try_loads(struct joint *j)
 {
-    static const double parts[] = {1, 0.9, 0.8, 0.65, 1.2, 0.4};
+    static const double parts[] = {1, 1.2, 0.9, 0.75};
     double best = INFINITY, end;
 
     j->part = 1;
-    for (int k = 0; k < 6 && !is_late(j); k++) {
+    for (int k = 0; k < 4 && !is_late(j); k++) {
         HEDDLE_TRY(solve_loads(j, parts[k], 0.02, &end));
         if (end < best) {
             best = end;
@@ -792,10 +792,10 @@ static heddle_status solve_joint(struct joint *j,
     HEDDLE_TRY(try_given_order(j));
     if (has_other)
         HEDDLE_TRY(try_plan(j, other));
-    set_stop(j, 0.15);
-    HEDDLE_TRY(try_budgets(j));
-    set_stop(j, 0.4);
+    set_stop(j, 0.25);
     HEDDLE_TRY(try_loads(j));
+    set_stop(j, 0.4);
+    HEDDLE_TRY(try_budgets(j));
     set_stop(j, 0.5);
     HEDDLE_TRY(climb_all(j));
     HEDDLE_TRY(settle(j, has_other, out));
