@@ -446,6 +446,8 @@ heddle_status heddle_plan_loads_stays(const struct heddle_plan_job *job,
         out_at =
             fmax(out_at, begin[op + 1]) + (double)g->values[x].bytes / out_rate;
         gone[x] = op_at(begin, g->nops, out_at);
+        if (gone[x] <= op) /* operations of no time */
+            gone[x] = op + 1;
         from = op + 1;
         for (; k < u->first[x + 1] && u->user[k] < gone[x]; k++)
             from = u->user[k] + 1;

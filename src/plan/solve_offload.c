@@ -33,7 +33,7 @@ enum {
 };
 
 /* Of what recomputation costs: a link that removes more is worth the time. */
-#define MUCH 0.08
+#define MUCH 0.2
 
 /* Of a load, of all times: just enough that it is not done for nothing. */
 #define LOAD_PRICE 1e-18
@@ -167,31 +167,32 @@ static heddle_status link_worth(const struct heddle_plan_job *job, double *out)
     return HEDDLE_OK;
 }
 
-/* The best plan that moves nothing, of several solvers. It has little of the time
- * where joint plans will be much better. */
+/*
+ * The best plan that moves nothing. Where joint plans will be much better it has a
+ * little of the time; otherwise as much as it would have without a link, so that
+ * it is the same plan and ours is not worse.
+ */
 static heddle_status solve_alone(const struct heddle_plan_job *job,
                                  struct heddle_plan **out)
 {
     const struct heddle_plan_solver_ops *tried[] = {
-        heddle_plan_find_solver("greedy"), other_solver(job),
-        heddle_plan_find_solver("improve")};
-    static const double share[] = {0.06, 0.2, 0.32};
+        other_solver(job), heddle_plan_find_solver("improve"),
+        heddle_plan_find_solver("greedy")};
+    static const double little[] = {0.12, 0.08, 0.06}, all[] = {1, 0.2, 0.06};
     struct heddle_plan *best = NULL;
-    double worth, part;
+    double worth;
 
     if (link_worth(job, &worth) != HEDDLE_OK)
         return heddle_plan_fail(&job->opts.base, HEDDLE_ENOMEM,
                                 "no memory for the solver");
-    part = worth > MUCH ? 0.25 : 1;
     for (int i = 0; i < 3; i++) {
         struct heddle_plan *p = NULL;
         heddle_status st;
 
-        if (i == 2 && tried[2] == tried[1])
+        if (i == 1 ? tried[1] == tried[0] : i == 2 && best != NULL)
             continue;
-        st = solve_other(
-            job, tried[i], job->m->budget,
-            part * (i == 1 && tried[2] == tried[1] ? 0.6 : share[i]), &p);
+        st = solve_other(job, tried[i], job->m->budget,
+                         worth > MUCH ? little[i] : all[i], &p);
         if (st != HEDDLE_OK && st != HEDDLE_ENOENT) {
             heddle_plan_destroy(best);
             return st;
@@ -326,13 +327,14 @@ static heddle_status try_plan(struct joint *j, const struct heddle_plan *p)
     return pool_add(j, &j->trial);
 }
 
-static heddle_status try_given_order(struct joint *j)
+/* Everything once; of what is moved, these first. */
+static heddle_status try_given_order(struct joint *j, const uint8_t *is_moved)
 {
     HEDDLE_TRY(reserve(j, &j->trial, j->job->g->nops));
     for (uint32_t i = 0; i < j->job->g->nops; i++)
         j->trial.seq[i] = i;
     j->trial.n = j->job->g->nops;
-    j->trial.is_moved = NULL;
+    j->trial.is_moved = is_moved;
     HEDDLE_TRY(time_it(j, &j->trial));
     return pool_add(j, &j->trial);
 }
@@ -434,16 +436,19 @@ static heddle_status solve_loads(struct joint *j, double part, double share,
                                  double *end_out)
 {
     const struct heddle_plan_job *job = j->job;
+    const size_t nv = job->g->nvalues;
     struct heddle_scratch mem = heddle_scratch_make(job->opts.base.alloc);
-    uint8_t *is_moved =
-        heddle_scratch_get(&j->mem, job->g->nvalues, sizeof(*is_moved));
+    uint8_t *is_moved = heddle_scratch_get(&j->mem, 2 * nv, sizeof(*is_moved));
     heddle_status st = HEDDLE_ENOMEM;
 
     if (is_moved != NULL)
         st = heddle_plan_loads_choose(job, j->at, part, &mem, is_moved);
     heddle_scratch_drop(&mem);
-    return st == HEDDLE_OK ? solve_set(j, is_moved, share, end_out)
-                           : no_memory(j);
+    if (st != HEDDLE_OK)
+        return no_memory(j);
+    memcpy(is_moved + nv, is_moved, nv); /* the first are changed */
+    HEDDLE_TRY(try_given_order(j, is_moved + nv));
+    return solve_set(j, is_moved, share, end_out);
 }
 
 /* What a plan of the pool moves, whoever has found it. */
@@ -789,7 +794,7 @@ static heddle_status solve_joint(struct joint *j,
     const bool has_other = other != NULL;
 
     j->target = j->job->m->budget;
-    HEDDLE_TRY(try_given_order(j));
+    HEDDLE_TRY(try_given_order(j, NULL));
     if (has_other)
         HEDDLE_TRY(try_plan(j, other));
     set_stop(j, 0.25);
