@@ -68,7 +68,7 @@ struct joint {
 static void set_stop(struct joint *j, double part)
 {
     j->stop_s = j->begin_s + part * fmax(j->job->opts.time_limit_s - j->begin_s,
-                                         0.55 * j->job->opts.time_limit_s);
+                                         0.3 * j->job->opts.time_limit_s);
 }
 
 static bool is_late(const struct joint *j)
@@ -178,7 +178,7 @@ static heddle_status solve_alone(const struct heddle_plan_job *job,
     const struct heddle_plan_solver_ops *tried[] = {
         other_solver(job), heddle_plan_find_solver("improve"),
         heddle_plan_find_solver("greedy")};
-    static const double little[] = {0.12, 0.08, 0.06}, all[] = {1, 0.2, 0.06};
+    static const double little[] = {0.12, 0.08, 0.06}, all[] = {1, 0.1, 0.06};
     struct heddle_plan *best = NULL;
     double worth;
 
