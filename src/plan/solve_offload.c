@@ -29,7 +29,8 @@ enum {
     CLIMBS = 18,
     TARGETS = 12, /* sets of values tried, each for an amount of memory */
     SLICES = 40,  /* of the time, for addresses of one plan */
-    TRIES = 3
+    TRIES = 3,
+    MANY = 1000 /* operations: more time for each set */
 };
 
 /* Of what recomputation costs: a link that removes more is worth the time. */
@@ -753,7 +754,8 @@ static heddle_status go_to(struct joint *j, uint64_t target, uint32_t round)
     if (!is_late(j) && j->npool == 0)
         HEDDLE_TRY(solve_loads(j, parts[round % 6] * j->part, 0.08, &end));
     else if (!is_late(j))
-        HEDDLE_TRY(solve_same(j, &j->pool[k < j->npool ? k : 0], 0.08));
+        HEDDLE_TRY(solve_same(j, &j->pool[k < j->npool ? k : 0],
+                              j->job->g->nops > MANY ? 0.16 : 0.08));
     return climb_all(j);
 }
 
