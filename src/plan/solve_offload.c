@@ -69,7 +69,7 @@ struct joint {
 static void set_stop(struct joint *j, double part)
 {
     j->stop_s = j->begin_s + part * fmax(j->job->opts.time_limit_s - j->begin_s,
-                                         0.3 * j->job->opts.time_limit_s);
+                                         0.45 * j->job->opts.time_limit_s);
 }
 
 static bool is_late(const struct joint *j)
@@ -799,7 +799,7 @@ static heddle_status solve_joint(struct joint *j,
     HEDDLE_TRY(try_given_order(j, NULL));
     if (has_other)
         HEDDLE_TRY(try_plan(j, other));
-    set_stop(j, 0.25);
+    set_stop(j, 0.3);
     HEDDLE_TRY(try_loads(j));
     set_stop(j, 0.4);
     HEDDLE_TRY(try_budgets(j));
