@@ -30,19 +30,29 @@ struct heddle_plan_loads {
     uint32_t *op;    /* of an op of it: that of the old graph; NONE: it loads */
     uint32_t *value; /* what it loads, of the old graph */
 };
+/* Memory that copies of a value under way take, from one operation of the given order
+ * up to another. */
+struct heddle_plan_stay {
+    uint32_t value, from, to;
+};
 /* Those of is_moved[nvalues] are loaded at `price` for each byte. The arrays are
  * in `mem`, the graph is the caller's. */
 HEDDLE_MUST_USE heddle_status heddle_plan_loads_make(
     const struct heddle_plan_graph *g, const uint8_t *is_moved, double price,
+    const struct heddle_plan_stay *stay, uint32_t nstay,
     const struct heddle_plan_opts *o, struct heddle_scratch *mem,
     struct heddle_plan_loads *out);
-/* The values that are worth most per byte, as many as can be copied out by `end`
- * in the given order. */
-HEDDLE_MUST_USE heddle_status
-heddle_plan_loads_choose(const struct heddle_plan_job *job, double end,
-                         struct heddle_scratch *mem, uint8_t *is_moved);
-/* When most memory is in use, in the given order with nothing dropped. */
-double heddle_plan_loads_peak_time(const struct heddle_plan_job *job);
+/* When copies of those that operations make are under way, in the given order: out
+ * behind their last reader before the copy is complete, back just in time. */
+HEDDLE_MUST_USE heddle_status heddle_plan_loads_stays(
+    const struct heddle_plan_job *job, const uint8_t *is_moved,
+    struct heddle_scratch *mem, struct heddle_plan_stay **out, uint32_t *n_out);
+/* The values that are worth most per byte among those that are there at operation
+ * `at` and not read by it, as many as can be copied out by `part` of the time in
+ * front of it and back behind that, in the given order. */
+HEDDLE_MUST_USE heddle_status heddle_plan_loads_choose(
+    const struct heddle_plan_job *job, uint32_t at, double part,
+    struct heddle_scratch *mem, uint8_t *is_moved);
 /* A plan of that graph as a sequence of the old one; returns its length. is_moved
  * becomes what it loads more than once. */
 size_t heddle_plan_loads_read(const struct heddle_plan_loads *l,
@@ -55,8 +65,9 @@ HEDDLE_MUST_USE heddle_status
 heddle_plan_move_bound(const struct heddle_plan_job *job, double *out);
 
 /* No plan of the given order of first computations is shorter, whatever it moves
- * or computes again. */
-HEDDLE_MUST_USE heddle_status
-heddle_plan_joint_bound(const struct heddle_plan_job *job, double *out);
+ * or computes again. *at_out: the operation that says so, or the one with most
+ * memory. */
+HEDDLE_MUST_USE heddle_status heddle_plan_joint_bound(
+    const struct heddle_plan_job *job, double *out, uint32_t *at_out);
 
 #endif /* HEDDLE_PLAN_OFFLOAD_H */

@@ -14,10 +14,11 @@ static double joint_bound(const struct heddle_plan_graph *g,
     struct heddle_scratch mem = heddle_scratch_make(NULL);
     struct heddle_plan_job job = r->job;
     double bound = -1;
+    uint32_t at;
 
     job.m = &r->m;
     CHECK_OK(heddle_plan_users_make(g, &mem, &job.users));
-    CHECK_OK(heddle_plan_joint_bound(&job, &bound));
+    CHECK_OK(heddle_plan_joint_bound(&job, &bound, &at));
     heddle_scratch_drop(&mem);
     return bound;
 }
@@ -157,7 +158,8 @@ TEST(loads_are_computations_of_another_graph)
         g = random_graph(&rng, 1 + heddle_rng_below32(&rng, 16), 0, &w.o);
         for (uint32_t v = 0; v < g->nvalues; v++)
             is_moved[v] = heddle_rng_below32(&rng, 3) == 0;
-        CHECK_OK(heddle_plan_loads_make(g, is_moved, 0, &w.o, &mem, &l));
+        CHECK_OK(
+            heddle_plan_loads_make(g, is_moved, 0, NULL, 0, &w.o, &mem, &l));
         /* The old operations are there, in order and with their times. */
         for (uint32_t k = 0; k < l.g->nops; k++) {
             time += l.g->ops[k].time;
@@ -197,7 +199,8 @@ TEST(loads_are_computations_of_another_graph)
     }
 }
 
-/* What is chosen can be copied by then, each behind its operation. */
+/* What is chosen is there at the operation, is not read by it, can be copied out by
+ * then, each behind its operation, and back behind it. */
 TEST(what_is_chosen_fits_the_link)
 {
     size_t some = 0;
@@ -205,33 +208,124 @@ TEST(what_is_chosen_fits_the_link)
     for (size_t i = 0; i < test_scale(2000); i++) {
         struct heddle_scratch mem = heddle_scratch_make(NULL);
         uint8_t is_moved[256];
+        double begin[32] = {0}, end, link = 0, back = INFINITY, out, in;
         struct heddle_plan_graph *g;
         struct heddle_rng rng;
+        uint32_t at;
         struct rig r;
         struct why w;
-        double end, link = 0, now = 0, rate;
 
         test_set_seed(test_seed() + (i > 0));
         heddle_rng_seed(&rng, test_seed());
         (void)why_init(&w, NULL);
         g = random_graph(&rng, 1 + heddle_rng_below32(&rng, 16), PLAIN, &w.o);
         rig_init(&r, g, &w.o);
+        r.m.host.out_rate = 1 + heddle_rng_below32(&rng, 100);
+        r.m.host.in_rate = 1 + heddle_rng_below32(&rng, 100);
         CHECK_OK(heddle_plan_users_make(g, &mem, &r.job.users));
-        rate = r.m.host.out_rate + r.m.disk.out_rate;
-        end = 3 * heddle_plan_loads_peak_time(&r.job);
-        CHECK_OK(heddle_plan_loads_choose(&r.job, end, &mem, is_moved));
-        for (uint32_t k = 0; k < g->nops; k++) {
-            const struct heddle_plan_op *op = &g->ops[k];
+        out = r.m.host.out_rate + r.m.disk.out_rate;
+        in = r.m.host.in_rate + r.m.disk.in_rate;
+        at = heddle_rng_below32(&rng, g->nops);
+        for (uint32_t k = 0; k < g->nops; k++)
+            begin[k + 1] = begin[k] + g->ops[k].time;
+        end = 0.5 * (1 + heddle_rng_below32(&rng, 3));
+        CHECK_OK(heddle_plan_loads_choose(&r.job, at, end, &mem, is_moved));
+        end *= begin[at];
+        for (uint32_t v = 0; v < g->nvalues; v++)
+            if (is_moved[v]) {
+                const uint32_t op = g->values[v].op;
 
-            now += op->time;
-            for (uint32_t v = op->first_value;
-                 v < op->first_value + op->nvalues; v++)
-                if (is_moved[v]) {
-                    link = fmax(link, now) + (double)g->values[v].bytes / rate;
-                    CHECK(link <= end * (1 + 1e-9) + 1e-9);
-                    some++;
-                }
+                CHECK(op < at);
+                link = fmax(link, begin[op + 1]) +
+                       (double)g->values[v].bytes / out;
+                CHECK(link <= end * (1 + 1e-9) + 1e-9);
+                some++;
+            }
+        /* The last reader first: the first copy begins behind `end`. */
+        for (uint32_t k = g->nops; k-- > at;)
+            for (uint32_t v = 0; v < g->nvalues; v++) {
+                const uint32_t *u = &r.job.users.user[r.job.users.first[v]];
+                uint32_t n = r.job.users.first[v + 1] - r.job.users.first[v];
+
+                if (!is_moved[v])
+                    continue;
+                for (; n > 0 && *u < at; n--)
+                    u++;
+                CHECK(n > 0 && *u > at);
+                if (*u == k)
+                    back =
+                        fmin(back, begin[k]) - (double)g->values[v].bytes / in;
+            }
+        CHECK(back >= end * (1 - 1e-9) - 1e-9);
+        heddle_plan_graph_destroy(g);
+        heddle_scratch_drop(&mem);
+    }
+    CHECK(some > 0);
+}
+
+/* Copies under way take their room between the operations that they say. */
+TEST(copies_under_way_take_room)
+{
+    size_t some = 0;
+
+    for (size_t i = 0; i < test_scale(500); i++) {
+        struct heddle_scratch mem = heddle_scratch_make(NULL);
+        struct heddle_plan_loads l = {.g = NULL};
+        struct heddle_plan_stay *stay = NULL;
+        uint32_t nstay = 0, nrooms = 0;
+        uint8_t is_moved[256];
+        struct heddle_plan_graph *g;
+        struct heddle_rng rng;
+        struct rig r;
+        struct why w;
+
+        test_set_seed(test_seed() + (i > 0));
+        heddle_rng_seed(&rng, test_seed());
+        (void)why_init(&w, NULL);
+        g = random_graph(&rng, 1 + heddle_rng_below32(&rng, 16), PLAIN, &w.o);
+        rig_init(&r, g, &w.o);
+        r.m.host.out_rate = r.m.host.in_rate = 20;
+        CHECK_OK(heddle_plan_users_make(g, &mem, &r.job.users));
+        for (uint32_t v = 0; v < g->nvalues; v++)
+            is_moved[v] = heddle_rng_below32(&rng, 2) == 0;
+        CHECK_OK(
+            heddle_plan_loads_stays(&r.job, is_moved, &mem, &stay, &nstay));
+        CHECK_OK(heddle_plan_loads_make(g, is_moved, 0, stay, nstay, &w.o, &mem,
+                                        &l));
+        for (uint32_t k = 0; k < nstay; k++) {
+            CHECK(is_moved[stay[k].value] && stay[k].from < stay[k].to);
+            CHECK(stay[k].from > g->values[stay[k].value].op ||
+                  g->values[stay[k].value].op == HEDDLE_PLAN_NONE);
+            CHECK(stay[k].to < g->nops);
         }
+        /* Of an operation with nothing in it: the old ones up to its reader. */
+        for (uint32_t k = 0, next = 0; k < l.g->nops; k++) {
+            const struct heddle_plan_op *op = &l.g->ops[k];
+            uint32_t last = next, s = 0;
+
+            next += l.op[k] != HEDDLE_PLAN_NONE;
+            if (l.op[k] != HEDDLE_PLAN_NONE || l.value[k] != HEDDLE_PLAN_NONE ||
+                op->nvalues == 0)
+                continue;
+            nrooms++;
+            CHECK(op->flags == HEDDLE_PLAN_ONCE && op->time <= 0);
+            for (uint32_t q = k + 1; q < l.g->nops; q++) {
+                const struct heddle_plan_op *o = &l.g->ops[q];
+
+                if (o->ninputs == 1 &&
+                    l.g->inputs[o->first_input] == op->first_value)
+                    break;
+                last += l.op[q] != HEDDLE_PLAN_NONE;
+            }
+            while (s < nstay && (stay[s].from != next || stay[s].to != last ||
+                                 g->values[stay[s].value].bytes !=
+                                     l.g->values[op->first_value].bytes))
+                s++;
+            CHECK(s < nstay);
+        }
+        CHECK_EQ(nrooms, nstay);
+        some += nstay;
+        heddle_plan_graph_destroy(l.g);
         heddle_plan_graph_destroy(g);
         heddle_scratch_drop(&mem);
     }
@@ -239,4 +333,5 @@ TEST(what_is_chosen_fits_the_link)
 }
 
 TEST_MAIN(no_program_beats_the_bound, a_pinch_by_hand,
-          loads_are_computations_of_another_graph, what_is_chosen_fits_the_link)
+          loads_are_computations_of_another_graph, what_is_chosen_fits_the_link,
+          copies_under_way_take_room)

@@ -137,7 +137,7 @@ struct cut {
     double unread; /* bytes that need not come back */
 };
 
-static double lost(const struct cut *c, double away, double again)
+static double lost_with(const struct cut *c, double away, double again)
 {
     const double wait = fmax(0, away / c->out_rate - c->before);
     const double back = (fmax(0, away - c->unread)) / c->in_rate - c->behind;
@@ -156,7 +156,7 @@ static double least_lost(const struct joint *j, uint32_t p, double over,
     for (uint32_t i = 0; i < j->ngap; i++)
         if (j->gap[i].lo <= p && p < j->gap[i].hi && !j->gap[i].is_read)
             c->unread += j->gap[i].size;
-    best = lost(c, away, again);
+    best = lost_with(c, away, again);
     for (uint32_t i = 0; i < j->ngap && away > 0 && again < best; i++) {
         const struct gap *x = &j->gap[i];
         const double part = fmin(x->size, away), rise = x->time / x->size;
@@ -174,11 +174,11 @@ static double least_lost(const struct joint *j, uint32_t p, double over,
                     (rise + 1 / c->in_rate);
         for (int k = 0; k < 3; k++)
             if (corner[k] < away && corner[k] > away - part)
-                best = fmin(best, lost(c, corner[k],
-                                       again + rise * (away - corner[k])));
+                best = fmin(best, lost_with(c, corner[k],
+                                            again + rise * (away - corner[k])));
         away -= part;
         again += rise * part;
-        best = fmin(best, lost(c, fmax(0, away), again));
+        best = fmin(best, lost_with(c, fmax(0, away), again));
     }
     return best;
 }
@@ -186,7 +186,7 @@ static double least_lost(const struct joint *j, uint32_t p, double over,
 enum { CUTS = 400 };
 
 /* The operations to look at: the one with most memory of each stretch. */
-static double best_cut(struct joint *j)
+static double best_cut(struct joint *j, uint32_t *at_out)
 {
     const struct heddle_plan_graph *g = j->job->g;
     const struct heddle_plan_machine *m = j->job->m;
@@ -195,12 +195,16 @@ static double best_cut(struct joint *j)
                     .in_rate = m->host.in_rate + m->disk.in_rate};
     double all = 0, before = 0, most = 0, over = 0;
     uint32_t at = 0;
-    int64_t sum = 0;
+    int64_t sum = 0, peak = 0;
 
     for (uint32_t p = 0; p < g->nops; p++)
         all += g->ops[p].time;
     for (uint32_t p = 0; p < g->nops; p++) {
         sum += j->diff[p];
+        if (sum > peak && !(most > 0)) {
+            peak = sum;
+            *at_out = p;
+        }
         if ((double)sum - (double)m->budget > over) {
             over = (double)sum - (double)m->budget;
             at = p;
@@ -210,8 +214,14 @@ static double best_cut(struct joint *j)
         if ((p + 1) % stretch != 0 && p + 1 < g->nops)
             continue;
         c.behind = all - c.before;
-        if (over > 0)
-            most = fmax(most, least_lost(j, at, over, &c));
+        if (over > 0) {
+            const double lost = least_lost(j, at, over, &c);
+
+            if (lost > most) {
+                most = lost;
+                *at_out = at;
+            }
+        }
         over = 0;
     }
     /* sums of doubles: stay below the exact value */
@@ -219,14 +229,15 @@ static double best_cut(struct joint *j)
 }
 
 heddle_status heddle_plan_joint_bound(const struct heddle_plan_job *job,
-                                      double *out)
+                                      double *out, uint32_t *at_out)
 {
     struct heddle_scratch mem = heddle_scratch_make(job->opts.base.alloc);
     struct joint j = {.job = job};
     const heddle_status st = make_gaps(&j, &mem);
 
+    *at_out = 0;
     if (st == HEDDLE_OK)
-        *out = best_cut(&j);
+        *out = best_cut(&j, at_out);
     heddle_scratch_drop(&mem);
     return st;
 }

@@ -17,6 +17,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "plan/dag.h"
 #include "plan/offload.h"
 
 static const double prices[] = {0, 0.25, 2};
@@ -25,10 +26,15 @@ enum {
     POOL = 16,
     STARTS = 6,
     ROUNDS = 6,
-    TARGETS = 8, /* amounts of memory tried for addresses */
-    SLICES = 40, /* of the time, for addresses of one plan */
-    TRIES = 3
+    CLIMBS = 18,
+    TARGETS = 12, /* sets of values tried, each for an amount of memory */
+    SLICES = 40,  /* of the time, for addresses of one plan */
+    TRIES = 3,
+    MANY = 1000 /* operations: more time for each set */
 };
+
+/* Of what recomputation costs: a link that removes more is worth the time. */
+#define MUCH 0.2
 
 /* Of a load, of all times: just enough that it is not done for nothing. */
 #define LOAD_PRICE 1e-18
@@ -39,7 +45,8 @@ struct entry {
     const uint8_t *is_moved; /* values to move first; NULL: none */
     size_t n, cap;
     double end;
-    uint32_t price; /* the best one, of prices[] and when copies begin */
+    uint32_t price;   /* the best one, of prices[] and when copies begin */
+    uint32_t climbed; /* bits of the prices from which it was climbed */
 };
 
 struct joint {
@@ -49,8 +56,9 @@ struct joint {
     double begin_s, stop_s;
     double bound, bound_alone; /* of joint plans, of moving alone */
     double base;               /* every operation once */
-    double copied_by;          /* when the best loads were copied out */
-    uint32_t nloads;           /* sets of loads tried */
+    double part; /* of the time before `at`, by which the best loads were out */
+    uint32_t at; /* the operation with the least room */
+    uint32_t nloads; /* sets of loads tried */
     uint64_t target;
     struct entry pool[POOL]; /* shortest first */
     uint32_t npool;
@@ -61,7 +69,7 @@ struct joint {
 static void set_stop(struct joint *j, double part)
 {
     j->stop_s = j->begin_s + part * fmax(j->job->opts.time_limit_s - j->begin_s,
-                                         0.55 * j->job->opts.time_limit_s);
+                                         0.45 * j->job->opts.time_limit_s);
 }
 
 static bool is_late(const struct joint *j)
@@ -143,24 +151,49 @@ static void keep_shorter(struct heddle_plan **best, struct heddle_plan *p)
     }
 }
 
-/* The best plan that moves nothing, of several solvers. */
+/* What the link can remove of the time that computing again costs, by the bounds
+ * with and without it; 0 to 1. */
+static heddle_status link_worth(const struct heddle_plan_job *job, double *out)
+{
+    double base = 0, alone = 0, joint = 0;
+    uint32_t at;
+
+    for (uint32_t i = 0; i < job->g->nops; i++)
+        base += job->g->ops[i].time;
+    HEDDLE_TRY(heddle_plan_bound_dag(job, 0, 0, &alone));
+    HEDDLE_TRY(heddle_plan_joint_bound(job, &joint, &at));
+    *out = alone > base ? (alone - joint) / (alone - base) : 0;
+    if (isinf(alone)) /* moving is all that helps */
+        *out = 1;
+    return HEDDLE_OK;
+}
+
+/*
+ * The best plan that moves nothing. Where joint plans will be much better it has a
+ * little of the time; otherwise as much as it would have without a link, so that
+ * it is the same plan and ours is not worse.
+ */
 static heddle_status solve_alone(const struct heddle_plan_job *job,
                                  struct heddle_plan **out)
 {
     const struct heddle_plan_solver_ops *tried[] = {
-        heddle_plan_find_solver("greedy"), other_solver(job),
-        heddle_plan_find_solver("improve")};
-    static const double share[] = {0.06, 0.2, 0.32};
+        other_solver(job), heddle_plan_find_solver("improve"),
+        heddle_plan_find_solver("greedy")};
+    static const double little[] = {0.12, 0.08, 0.06}, all[] = {1, 0.1, 0.06};
     struct heddle_plan *best = NULL;
+    double worth;
 
+    if (link_worth(job, &worth) != HEDDLE_OK)
+        return heddle_plan_fail(&job->opts.base, HEDDLE_ENOMEM,
+                                "no memory for the solver");
     for (int i = 0; i < 3; i++) {
         struct heddle_plan *p = NULL;
         heddle_status st;
 
-        if (i == 2 && tried[2] == tried[1])
+        if (i == 1 ? tried[1] == tried[0] : i == 2 && best != NULL)
             continue;
         st = solve_other(job, tried[i], job->m->budget,
-                         i == 1 && tried[2] == tried[1] ? 0.6 : share[i], &p);
+                         worth > MUCH ? little[i] : all[i], &p);
         if (st != HEDDLE_OK && st != HEDDLE_ENOENT) {
             heddle_plan_destroy(best);
             return st;
@@ -191,6 +224,7 @@ static heddle_status copy(struct joint *j, struct entry *to,
     to->end = from->end;
     to->is_moved = from->is_moved;
     to->price = from->price;
+    to->climbed = from->climbed;
     return HEDDLE_OK;
 }
 
@@ -294,13 +328,14 @@ static heddle_status try_plan(struct joint *j, const struct heddle_plan *p)
     return pool_add(j, &j->trial);
 }
 
-static heddle_status try_given_order(struct joint *j)
+/* Everything once; of what is moved, these first. */
+static heddle_status try_given_order(struct joint *j, const uint8_t *is_moved)
 {
     HEDDLE_TRY(reserve(j, &j->trial, j->job->g->nops));
     for (uint32_t i = 0; i < j->job->g->nops; i++)
         j->trial.seq[i] = i;
     j->trial.n = j->job->g->nops;
-    j->trial.is_moved = NULL;
+    j->trial.is_moved = is_moved;
     HEDDLE_TRY(time_it(j, &j->trial));
     return pool_add(j, &j->trial);
 }
@@ -350,26 +385,26 @@ static heddle_status try_budgets(struct joint *j)
 
 /* ---- both questions at once ------------------------------------------------------ */
 
-static heddle_status solve_loads(struct joint *j, double end, double share,
-                                 double *end_out)
+/* A graph that loads these, solved; what it says is timed, and in the pool. */
+static heddle_status solve_set(struct joint *j, uint8_t *is_moved, double share,
+                               double *end_out)
 {
     const struct heddle_plan_job *job = j->job;
     struct heddle_scratch mem = heddle_scratch_make(job->opts.base.alloc);
     struct heddle_plan_job sub = *job;
     struct heddle_plan_loads l = {.g = NULL};
-    uint8_t *is_moved =
-        heddle_scratch_get(&j->mem, job->g->nvalues, sizeof(*is_moved));
+    struct heddle_plan_stay *stay = NULL;
+    uint32_t nstay = 0;
     struct heddle_plan *p = NULL;
-    heddle_status st = HEDDLE_ENOMEM;
+    heddle_status st;
 
     *end_out = INFINITY;
     sub.opts.base.why = NULL;
     sub.opts.seed += j->nloads++;
-    if (is_moved != NULL)
-        st = heddle_plan_loads_choose(job, end, &mem, is_moved);
+    st = heddle_plan_loads_stays(job, is_moved, &mem, &stay, &nstay);
     if (st == HEDDLE_OK)
         st = heddle_plan_loads_make(job->g, is_moved, LOAD_PRICE * j->base,
-                                    &sub.opts.base, &mem, &l);
+                                    stay, nstay, &sub.opts.base, &mem, &l);
     if (st == HEDDLE_OK) {
         sub.g = l.g;
         sub.floor = heddle_plan_floor(l.g, NULL);
@@ -398,23 +433,58 @@ static heddle_status solve_loads(struct joint *j, double end, double share,
     return st == HEDDLE_ENOENT ? HEDDLE_OK : st;
 }
 
-/* As much as can be out by some time around that of the largest memory; the best
- * of these again with more time. */
+static heddle_status solve_loads(struct joint *j, double part, double share,
+                                 double *end_out)
+{
+    const struct heddle_plan_job *job = j->job;
+    const size_t nv = job->g->nvalues;
+    struct heddle_scratch mem = heddle_scratch_make(job->opts.base.alloc);
+    uint8_t *is_moved = heddle_scratch_get(&j->mem, 2 * nv, sizeof(*is_moved));
+    heddle_status st = HEDDLE_ENOMEM;
+
+    if (is_moved != NULL)
+        st = heddle_plan_loads_choose(job, j->at, part, &mem, is_moved);
+    heddle_scratch_drop(&mem);
+    if (st != HEDDLE_OK)
+        return no_memory(j);
+    memcpy(is_moved + nv, is_moved, nv); /* the first are changed */
+    HEDDLE_TRY(try_given_order(j, is_moved + nv));
+    return solve_set(j, is_moved, share, end_out);
+}
+
+/* What a plan of the pool moves, whoever has found it. */
+static heddle_status solve_same(struct joint *j, struct entry *e, double share)
+{
+    const struct heddle_plan_job *job = j->job;
+    uint8_t *is_moved =
+        heddle_scratch_get(&j->mem, job->g->nvalues, sizeof(*is_moved));
+    double end;
+
+    if (is_moved == NULL)
+        return no_memory(j);
+    HEDDLE_TRY(time_it(j, e));
+    for (uint32_t i = 0; i < j->good.n; i++)
+        if (j->good.step[i].kind == HEDDLE_PLAN_OFFLOAD)
+            is_moved[j->good.step[i].what] = 1;
+    return solve_set(j, is_moved, share, &end);
+}
+
+/* As much as can be out by some time around that of the least room; the best of these
+ * again with more time. */
 static heddle_status try_loads(struct joint *j)
 {
-    static const double parts[] = {1, 0.7, 1.3, 0.4, 1.7, 2.2};
-    const double at = heddle_plan_loads_peak_time(j->job);
+    static const double parts[] = {1, 1.2, 0.9, 0.75};
     double best = INFINITY, end;
 
-    j->copied_by = at;
-    for (int k = 0; k < 6 && !is_late(j); k++) {
-        HEDDLE_TRY(solve_loads(j, parts[k] * at, 0.02, &end));
+    j->part = 1;
+    for (int k = 0; k < 4 && !is_late(j); k++) {
+        HEDDLE_TRY(solve_loads(j, parts[k], 0.02, &end));
         if (end < best) {
             best = end;
-            j->copied_by = parts[k] * at;
+            j->part = parts[k];
         }
     }
-    return is_late(j) ? HEDDLE_OK : solve_loads(j, j->copied_by, 0.06, &end);
+    return is_late(j) ? HEDDLE_OK : solve_loads(j, j->part, 0.06, &end);
 }
 
 /* ---- one repetition less or more ------------------------------------------------ */
@@ -546,6 +616,7 @@ static heddle_status climb(struct joint *j, const struct entry *from,
             HEDDLE_TRY(put_in(j, &has_changed));
     }
     HEDDLE_TRY(time_it(j, &j->now));
+    j->now.climbed = 1u << price;
     return pool_add(j, &j->now);
 }
 
@@ -599,6 +670,7 @@ static heddle_status retime(struct joint *j, const struct entry *all,
     j->npool = 0;
     j->target = target;
     for (uint32_t i = 0; i < n; i++) {
+        now[i].climbed = 0;
         HEDDLE_TRY(time_it(j, &now[i]));
         HEDDLE_TRY(pool_add(j, &now[i]));
     }
@@ -631,74 +703,89 @@ static heddle_status try_addresses(struct joint *j, uint64_t *over_out,
     return HEDDLE_OK;
 }
 
+/* The first of the pool that was not climbed from, at its own price, or at the
+ * next ones; NULL: all were. */
+static struct entry *next_start(struct joint *j, uint32_t *price)
+{
+    for (uint32_t i = 0; i < 2 * NPRICES; i += 2)
+        for (uint32_t k = 0; k < STARTS && k < j->npool; k++) {
+            *price = (j->pool[k].price + i) % (2 * NPRICES);
+            if ((j->pool[k].climbed >> *price & 1) == 0)
+                return &j->pool[k];
+        }
+    return NULL;
+}
+
 static heddle_status climb_all(struct joint *j)
 {
-    struct entry start[STARTS];
-    uint32_t n = 0;
+    struct entry start = {.n = 0};
+    struct entry *e;
+    uint32_t price;
 
-    memset(start, 0, sizeof(start));
-    for (; n < STARTS && n < j->npool; n++)
-        HEDDLE_TRY(copy(j, &start[n], &j->pool[n]));
-    /* Each at its price; then, as long as there is time, at the others. */
-    for (uint32_t i = 0; i < n * NPRICES && (i < 2 || !is_late(j)); i++) {
-        const struct entry *e = &start[i % n];
-
-        HEDDLE_TRY(climb(j, e, (e->price + i / n * 2) % (2 * NPRICES)));
+    for (int i = 0; i < CLIMBS && (i < 2 || !is_late(j)); i++) {
+        e = next_start(j, &price);
+        if (e == NULL)
+            break;
+        e->climbed |= 1u << price;
+        HEDDLE_TRY(copy(j, &start, e));
+        HEDDLE_TRY(climb(j, &start, price));
     }
     return HEDDLE_OK;
 }
 
 /* The pool for another target, and what else can be found for it. Where a target is too
  * low for all of the pool, half of the way back, and again. */
-static heddle_status go_to(struct joint *j, uint64_t target, double part)
+static heddle_status go_to(struct joint *j, uint64_t target, uint32_t round)
 {
+    static const double parts[] = {1, 0.85, 1.15, 0.7, 1.3, 0.95};
+    static const uint32_t of_pool[] = {0, 0, 1, 0, 2, 0, 3};
     const uint64_t was = j->target;
-    const uint32_t n = j->npool;
+    const uint32_t n = j->npool, k = of_pool[round % 7];
     struct entry all[POOL];
     double end;
 
     memcpy(all, j->pool, sizeof(all));
     if (target != was)
         HEDDLE_TRY(retime(j, all, n, target));
-    for (int k = 0; k < 6 && j->npool == 0 && n > 0 && target < was; k++) {
+    for (int i = 0; i < 6 && j->npool == 0 && n > 0 && target < was; i++) {
         target += (was - target + 1) / 2;
         HEDDLE_TRY(retime(j, all, n, target));
     }
-    if (!is_late(j))
-        HEDDLE_TRY(solve_loads(j, part * j->copied_by, 0.08, &end));
+    if (!is_late(j) && j->npool == 0)
+        HEDDLE_TRY(solve_loads(j, parts[round % 6] * j->part, 0.08, &end));
+    else if (!is_late(j))
+        HEDDLE_TRY(solve_same(j, &j->pool[k < j->npool ? k : 0],
+                              j->job->g->nops > MANY ? 0.16 : 0.08));
     return climb_all(j);
 }
 
 /*
  * Addresses need more than the values do. When those of the best do not fit, all
  * is fitted to less memory, as much less as they were over; when they do, to half
- * of the way back. What is left of the time goes into other loads.
+ * of the way back. What is left of the time goes into the sets of values that the
+ * best plans move.
  */
 static heddle_status settle(struct joint *j, bool has_other,
                             struct heddle_plan **out)
 {
-    static const double parts[] = {1, 0.85, 1.15, 0.7, 1.3, 0.95, 1.05, 1};
-    const uint64_t budget = j->job->m->budget;
-    uint64_t hi = budget, lo = 0;
+    const double budget = (double)j->job->m->budget;
 
-    for (int i = 0;; i++) {
-        uint64_t over, target;
+    for (uint32_t i = 0;; i++) {
+        double target = (double)j->target;
+        uint64_t over;
 
         HEDDLE_TRY(try_addresses(j, &over, out));
-        if (j->npool > 0)
-            *(over == 0 ? &lo : &hi) = j->target;
-        if (j->npool == 0) /* nothing fits: perhaps other loads do */
-            target = lo > 0 ? lo : j->target;
-        else if (lo > 0)
-            target = hi - lo > budget / 200 ? lo + (hi - lo) / 2 : lo;
-        else
-            target = (uint64_t)((double)j->target * 0.998 *
-                                fmax(0.9, (double)budget / (double)over));
+        if (over > 0)
+            target *= 0.9985 * fmax(0.9, budget / (double)over);
+        else if (j->npool > 0)
+            target += (budget - target) / 2;
+        if (target > 0.998 * budget && over == 0)
+            target = budget;
         set_stop(j, 0.95);
         if (i == TARGETS || ((*out != NULL || has_other) && is_late(j)))
             return HEDDLE_OK;
         j->stop_s -= (j->stop_s - heddle_plan_job_seconds(j->job)) / 2;
-        HEDDLE_TRY(go_to(j, target, parts[i]));
+        HEDDLE_TRY(go_to(j, (uint64_t)target, i));
     }
 }
 
@@ -709,13 +796,13 @@ static heddle_status solve_joint(struct joint *j,
     const bool has_other = other != NULL;
 
     j->target = j->job->m->budget;
-    HEDDLE_TRY(try_given_order(j));
+    HEDDLE_TRY(try_given_order(j, NULL));
     if (has_other)
         HEDDLE_TRY(try_plan(j, other));
-    set_stop(j, 0.15);
-    HEDDLE_TRY(try_budgets(j));
-    set_stop(j, 0.4);
+    set_stop(j, 0.3);
     HEDDLE_TRY(try_loads(j));
+    set_stop(j, 0.4);
+    HEDDLE_TRY(try_budgets(j));
     set_stop(j, 0.5);
     HEDDLE_TRY(climb_all(j));
     HEDDLE_TRY(settle(j, has_other, out));
@@ -731,6 +818,7 @@ static heddle_status adopt(const struct heddle_plan_job *job,
                            struct heddle_plan *p)
 {
     double bound;
+    uint32_t at;
 
     p->solver = "offload";
     p->seconds = heddle_plan_job_seconds(job);
@@ -740,7 +828,7 @@ static heddle_status adopt(const struct heddle_plan_job *job,
     p->bound_note = "every operation once";
     if (!has_given_order(p->steps, p->nsteps))
         return HEDDLE_OK;
-    HEDDLE_TRY(heddle_plan_joint_bound(job, &bound));
+    HEDDLE_TRY(heddle_plan_joint_bound(job, &bound, &at));
     if (bound > p->lower_bound) {
         p->lower_bound = fmin(bound, p->makespan);
         p->bound_note = "given order of first computations";
@@ -798,7 +886,7 @@ static heddle_status solve_moving(const struct heddle_plan_job *job,
         j.base += job->g->ops[i].time;
     st = heddle_plan_move_bound(job, &j.bound_alone);
     if (st == HEDDLE_OK)
-        st = heddle_plan_joint_bound(job, &j.bound);
+        st = heddle_plan_joint_bound(job, &j.bound, &j.at);
     if (st != HEDDLE_OK)
         st = no_memory(&j);
     if (st == HEDDLE_OK)
