@@ -17,16 +17,9 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/text.h"
-#include "plan/dag.h"
-#include "plan/offload.h"
+#include "plan/offload_pool.h"
 
-static const double prices[] = {0, 0.25, 2};
 enum {
-    NPRICES = 3,
-    POOL = 16,
-    STARTS = 6,
-    ROUNDS = 6,
-    CLIMBS = 18,
     TARGETS = 12, /* sets of values tried, each for an amount of memory */
     SLICES = 40,  /* of the time, for addresses of one plan */
     TRIES = 3,
@@ -39,48 +32,11 @@ enum {
 /* Of a load, of all times: just enough that it is not done for nothing. */
 #define LOAD_PRICE 1e-18
 
-/* A sequence of operations, and how long it takes with what is moved. */
-struct entry {
-    uint32_t *seq;
-    const uint8_t *is_moved; /* values to move first; NULL: none */
-    size_t n, cap;
-    double end;
-    uint32_t price;   /* the best one, of prices[] and when copies begin */
-    uint32_t climbed; /* bits of the prices from which it was climbed */
-};
-
-struct joint {
-    const struct heddle_plan_job *job;
-    struct heddle_scratch mem;
-    struct heddle_plan_draft raw, moved, good; /* good: of the last sequence */
-    double begin_s, stop_s;
-    double bound, bound_alone; /* of joint plans, of moving alone */
-    double base;               /* every operation once */
-    double part; /* of the time before `at`, by which the best loads were out */
-    uint32_t at; /* the operation with the least room */
-    uint32_t nloads; /* sets of loads tried */
-    uint64_t target;
-    struct entry pool[POOL]; /* shortest first */
-    uint32_t npool;
-    struct entry now, trial;
-};
-
 /* The next stop: a part of the time that is left behind the other solvers. */
-static void set_stop(struct joint *j, double part)
+static void set_stop(struct heddle_plan_joint *j, double part)
 {
     j->stop_s = j->begin_s + part * fmax(j->job->opts.time_limit_s - j->begin_s,
                                          0.45 * j->job->opts.time_limit_s);
-}
-
-static bool is_late(const struct joint *j)
-{
-    return heddle_plan_job_seconds(j->job) > j->stop_s;
-}
-
-static heddle_status no_memory(const struct joint *j)
-{
-    return heddle_plan_fail(&j->job->opts.base, HEDDLE_ENOMEM,
-                            "no memory for the solver");
 }
 
 static bool can_move(const struct heddle_plan_job *job)
@@ -204,143 +160,36 @@ static heddle_status solve_alone(const struct heddle_plan_job *job,
     return best != NULL ? HEDDLE_OK : HEDDLE_ENOENT;
 }
 
-/* ---- sequences ----------------------------------------------------------------- */
+/* ---- sequences to begin with ------------------------------------------------------ */
 
-static heddle_status reserve(struct joint *j, struct entry *e, size_t n)
+static heddle_status try_plan(struct heddle_plan_joint *j,
+                              const struct heddle_plan *p)
 {
-    if (n <= e->cap)
-        return HEDDLE_OK;
-    e->seq = heddle_scratch_get(&j->mem, 2 * n, sizeof(*e->seq));
-    e->cap = e->seq != NULL ? 2 * n : 0;
-    return e->seq != NULL ? HEDDLE_OK : no_memory(j);
-}
-
-static heddle_status copy(struct joint *j, struct entry *to,
-                          const struct entry *from)
-{
-    HEDDLE_TRY(reserve(j, to, from->n));
-    memcpy(to->seq, from->seq, from->n * sizeof(*to->seq));
-    to->n = from->n;
-    to->end = from->end;
-    to->is_moved = from->is_moved;
-    to->price = from->price;
-    to->climbed = from->climbed;
-    return HEDDLE_OK;
-}
-
-/* Moves what is left over, at prices first..last; e->end: the shortest, INFINITY:
- * it cannot be done. Its steps are in j->good. */
-static heddle_status time_at(struct joint *j, struct entry *e, uint32_t first,
-                             uint32_t last)
-{
-    const struct heddle_plan_job *job = j->job;
-    struct heddle_plan_opts o = job->opts.base;
-    heddle_status st;
-
-    o.why = NULL; /* what fails here is not the end */
-    e->end = INFINITY;
-    heddle_plan_draft_clear(&j->raw);
-    st = heddle_plan_draft_from_sequence(job->g, e->seq, e->n, &o, &j->raw);
-    if (st == HEDDLE_EINVAL)
-        return HEDDLE_OK;
-    if (st != HEDDLE_OK)
-        return no_memory(j);
-    for (uint32_t i = first; i <= last; i++) {
-        const struct heddle_plan_move_opts mo = {.target = j->target,
-                                                 .price = prices[i / 2],
-                                                 .is_late = i % 2 == 1,
-                                                 .is_moved = e->is_moved};
-        struct heddle_plan_cost cost;
-
-        /* Copies that begin late matter where the stores are small. */
-        if (mo.is_late && job->m->host.bytes == 0 && job->m->disk.bytes == 0)
-            continue;
-        heddle_plan_draft_clear(&j->moved);
-        st = heddle_plan_move(job->g, job->m, j->raw.step, j->raw.n, &mo, &o,
-                              &j->moved);
-        if (st == HEDDLE_OK)
-            st = heddle_plan_eval(job->g, job->m, j->moved.step, j->moved.n, &o,
-                                  &cost);
-        if (st == HEDDLE_ENOMEM)
-            return no_memory(j);
-        if (st == HEDDLE_OK && cost.peak_bytes <= j->target &&
-            cost.makespan < e->end) {
-            const struct heddle_plan_draft d = j->good;
-
-            e->end = cost.makespan;
-            e->price = i;
-            j->good = j->moved;
-            j->moved = d;
-        }
-    }
-    return HEDDLE_OK;
-}
-
-static heddle_status time_it(struct joint *j, struct entry *e)
-{
-    return time_at(j, e, 0, 2 * NPRICES - 1);
-}
-
-/* j->trial, a neighbour of j->now: at its price. */
-static heddle_status time_trial(struct joint *j, bool *is_better)
-{
-    j->trial.is_moved = j->now.is_moved;
-    j->trial.price = j->now.price;
-    HEDDLE_TRY(time_at(j, &j->trial, j->now.price, j->now.price));
-    *is_better = j->trial.end < j->now.end;
-    return *is_better ? copy(j, &j->now, &j->trial) : HEDDLE_OK;
-}
-
-/* The pool keeps the shortest, each once. */
-static heddle_status pool_add(struct joint *j, const struct entry *e)
-{
-    uint32_t at = j->npool;
-    struct entry last;
-
-    if (!isfinite(e->end))
-        return HEDDLE_OK;
-    for (uint32_t i = 0; i < j->npool; i++)
-        if (j->pool[i].end == e->end && j->pool[i].n == e->n)
-            return HEDDLE_OK;
-    if (j->npool < POOL)
-        j->npool++;
-    else if (e->end < j->pool[--at].end)
-        ;
-    else
-        return HEDDLE_OK;
-    last = j->pool[at];
-    HEDDLE_TRY(copy(j, &last, e));
-    for (; at > 0 && e->end < j->pool[at - 1].end; at--)
-        j->pool[at] = j->pool[at - 1];
-    j->pool[at] = last;
-    return HEDDLE_OK;
-}
-
-static heddle_status try_plan(struct joint *j, const struct heddle_plan *p)
-{
-    HEDDLE_TRY(reserve(j, &j->trial, p->nsteps));
+    HEDDLE_TRY(heddle_plan_entry_reserve(j, &j->trial, p->nsteps));
     j->trial.n = 0;
     j->trial.is_moved = NULL;
     for (uint32_t i = 0; i < p->nsteps; i++)
         if (p->steps[i].kind == HEDDLE_PLAN_COMPUTE)
             j->trial.seq[j->trial.n++] = p->steps[i].what;
-    HEDDLE_TRY(time_it(j, &j->trial));
-    return pool_add(j, &j->trial);
+    HEDDLE_TRY(heddle_plan_entry_time(j, &j->trial));
+    return heddle_plan_pool_add(j, &j->trial);
 }
 
 /* Everything once; of what is moved, these first. */
-static heddle_status try_given_order(struct joint *j, const uint8_t *is_moved)
+static heddle_status try_given_order(struct heddle_plan_joint *j,
+                                     const uint8_t *is_moved)
 {
-    HEDDLE_TRY(reserve(j, &j->trial, j->job->g->nops));
+    HEDDLE_TRY(heddle_plan_entry_reserve(j, &j->trial, j->job->g->nops));
     for (uint32_t i = 0; i < j->job->g->nops; i++)
         j->trial.seq[i] = i;
     j->trial.n = j->job->g->nops;
     j->trial.is_moved = is_moved;
-    HEDDLE_TRY(time_it(j, &j->trial));
-    return pool_add(j, &j->trial);
+    HEDDLE_TRY(heddle_plan_entry_time(j, &j->trial));
+    return heddle_plan_pool_add(j, &j->trial);
 }
 
-static heddle_status try_budget(struct joint *j, uint64_t budget, bool is_near)
+static heddle_status try_budget(struct heddle_plan_joint *j, uint64_t budget,
+                                bool is_near)
 {
     struct heddle_plan_job quiet = *j->job;
     const struct heddle_plan_solver_ops *solver[] = {
@@ -358,13 +207,13 @@ static heddle_status try_budget(struct joint *j, uint64_t budget, bool is_near)
             st = try_plan(j, p);
         heddle_plan_destroy(p);
         if (st != HEDDLE_OK && st != HEDDLE_ENOENT)
-            return st == HEDDLE_ENOMEM ? no_memory(j) : st;
+            return st == HEDDLE_ENOMEM ? heddle_plan_joint_no_memory(j) : st;
     }
     return HEDDLE_OK;
 }
 
 /* Larger budgets: by parts of what the link can move, and of what is missing. */
-static heddle_status try_budgets(struct joint *j)
+static heddle_status try_budgets(struct heddle_plan_joint *j)
 {
     const struct heddle_plan_job *job = j->job;
     const uint64_t peak = heddle_plan_peak(job->g), budget = job->m->budget;
@@ -376,7 +225,7 @@ static heddle_status try_budgets(struct joint *j)
         const double more =
             k < 7 ? ldexp(rate * j->base, k - 6) : ldexp(missing, k - 10);
 
-        if (more < missing && !is_late(j))
+        if (more < missing && !heddle_plan_joint_is_late(j))
             HEDDLE_TRY(
                 try_budget(j, budget + (uint64_t)more, k == 1 || k == 3));
     }
@@ -386,8 +235,8 @@ static heddle_status try_budgets(struct joint *j)
 /* ---- both questions at once ------------------------------------------------------ */
 
 /* A graph that loads these, solved; what it says is timed, and in the pool. */
-static heddle_status solve_set(struct joint *j, uint8_t *is_moved, double share,
-                               double *end_out)
+static heddle_status solve_set(struct heddle_plan_joint *j, uint8_t *is_moved,
+                               double share, double *end_out)
 {
     const struct heddle_plan_job *job = j->job;
     struct heddle_scratch mem = heddle_scratch_make(job->opts.base.alloc);
@@ -414,27 +263,27 @@ static heddle_status solve_set(struct joint *j, uint8_t *is_moved, double share,
         st = solve_other(&sub, heddle_plan_find_solver("improve"), j->target,
                          share, &p);
     if (st == HEDDLE_OK && p != NULL) {
-        st = reserve(j, &j->trial, p->nsteps);
+        st = heddle_plan_entry_reserve(j, &j->trial, p->nsteps);
         if (st == HEDDLE_OK) {
             j->trial.n = heddle_plan_loads_read(&l, p, job->g->nvalues,
                                                 j->trial.seq, is_moved);
             j->trial.is_moved = is_moved;
-            st = time_it(j, &j->trial);
+            st = heddle_plan_entry_time(j, &j->trial);
             *end_out = j->trial.end;
         }
     }
     if (st == HEDDLE_OK && p != NULL)
-        st = pool_add(j, &j->trial);
+        st = heddle_plan_pool_add(j, &j->trial);
     heddle_plan_destroy(p);
     heddle_plan_graph_destroy(l.g);
     heddle_scratch_drop(&mem);
     if (st == HEDDLE_ENOMEM)
-        return no_memory(j);
+        return heddle_plan_joint_no_memory(j);
     return st == HEDDLE_ENOENT ? HEDDLE_OK : st;
 }
 
-static heddle_status solve_loads(struct joint *j, double part, double share,
-                                 double *end_out)
+static heddle_status solve_loads(struct heddle_plan_joint *j, double part,
+                                 double share, double *end_out)
 {
     const struct heddle_plan_job *job = j->job;
     const size_t nv = job->g->nvalues;
@@ -446,14 +295,15 @@ static heddle_status solve_loads(struct joint *j, double part, double share,
         st = heddle_plan_loads_choose(job, j->at, part, &mem, is_moved);
     heddle_scratch_drop(&mem);
     if (st != HEDDLE_OK)
-        return no_memory(j);
+        return heddle_plan_joint_no_memory(j);
     memcpy(is_moved + nv, is_moved, nv); /* the first are changed */
     HEDDLE_TRY(try_given_order(j, is_moved + nv));
     return solve_set(j, is_moved, share, end_out);
 }
 
 /* What a plan of the pool moves, whoever has found it. */
-static heddle_status solve_same(struct joint *j, struct entry *e, double share)
+static heddle_status solve_same(struct heddle_plan_joint *j,
+                                struct heddle_plan_entry *e, double share)
 {
     const struct heddle_plan_job *job = j->job;
     uint8_t *is_moved =
@@ -461,8 +311,8 @@ static heddle_status solve_same(struct joint *j, struct entry *e, double share)
     double end;
 
     if (is_moved == NULL)
-        return no_memory(j);
-    HEDDLE_TRY(time_it(j, e));
+        return heddle_plan_joint_no_memory(j);
+    HEDDLE_TRY(heddle_plan_entry_time(j, e));
     for (uint32_t i = 0; i < j->good.n; i++)
         if (j->good.step[i].kind == HEDDLE_PLAN_OFFLOAD)
             is_moved[j->good.step[i].what] = 1;
@@ -471,153 +321,21 @@ static heddle_status solve_same(struct joint *j, struct entry *e, double share)
 
 /* As much as can be out by some time around that of the least room; the best of these
  * again with more time. */
-static heddle_status try_loads(struct joint *j)
+static heddle_status try_loads(struct heddle_plan_joint *j)
 {
     static const double parts[] = {1, 1.2, 0.9, 0.75};
     double best = INFINITY, end;
 
     j->part = 1;
-    for (int k = 0; k < 4 && !is_late(j); k++) {
+    for (int k = 0; k < 4 && !heddle_plan_joint_is_late(j); k++) {
         HEDDLE_TRY(solve_loads(j, parts[k], 0.02, &end));
         if (end < best) {
             best = end;
             j->part = parts[k];
         }
     }
-    return is_late(j) ? HEDDLE_OK : solve_loads(j, j->part, 0.06, &end);
-}
-
-/* ---- one repetition less or more ------------------------------------------------ */
-
-/* j->now without the occurrences from..to. */
-static heddle_status try_without(struct joint *j, size_t from, size_t to,
-                                 bool *is_better)
-{
-    const size_t n = j->now.n - (to - from + 1);
-
-    HEDDLE_TRY(reserve(j, &j->trial, n));
-    memcpy(j->trial.seq, j->now.seq, from * sizeof(*j->trial.seq));
-    memcpy(j->trial.seq + from, j->now.seq + to + 1,
-           (n - from) * sizeof(*j->trial.seq));
-    j->trial.n = n;
-    return time_trial(j, is_better);
-}
-
-static heddle_status try_with(struct joint *j, size_t at, uint32_t op,
-                              bool *is_better)
-{
-    HEDDLE_TRY(reserve(j, &j->trial, j->now.n + 1));
-    memcpy(j->trial.seq, j->now.seq, at * sizeof(*j->trial.seq));
-    memcpy(j->trial.seq + at + 1, j->now.seq + at,
-           (j->now.n - at) * sizeof(*j->trial.seq));
-    j->trial.seq[at] = op;
-    j->trial.n = j->now.n + 1;
-    return time_trial(j, is_better);
-}
-
-static bool is_repeat(const struct entry *e, size_t at)
-{
-    for (size_t i = 0; i < at; i++)
-        if (e->seq[i] == e->seq[at])
-            return true;
-    return false;
-}
-
-static heddle_status take_out(struct joint *j, bool *has_changed)
-{
-    bool was_repeat = false;
-
-    for (size_t i = 0; i < j->now.n; i++) {
-        const bool is_one = is_repeat(&j->now, i);
-        size_t to = i;
-        bool is_better = false;
-
-        if (is_late(j))
-            return HEDDLE_OK;
-        /* The whole run when it begins here, then this one. */
-        while (is_one && !was_repeat && to + 1 < j->now.n &&
-               is_repeat(&j->now, to + 1))
-            to++;
-        if (is_one && to > i)
-            HEDDLE_TRY(try_without(j, i, to, &is_better));
-        if (is_one && !is_better)
-            HEDDLE_TRY(try_without(j, i, i, &is_better));
-        *has_changed |= is_better;
-        was_repeat = is_one && !is_better;
-    }
-    return HEDDLE_OK;
-}
-
-/* Values that come back are computed again instead. j->good has the steps. */
-static heddle_status put_in(struct joint *j, bool *has_changed)
-{
-    const struct heddle_plan_graph *g = j->job->g;
-    struct entry *found = &(struct entry){.n = 0};
-    size_t at = 0;
-
-    HEDDLE_TRY(time_it(j, &j->now));
-    HEDDLE_TRY(reserve(j, found, 2 * (size_t)j->good.n + 1));
-    for (uint32_t i = 0; i < j->good.n; i++) {
-        const struct heddle_plan_step *s = &j->good.step[i];
-
-        at += s->kind == HEDDLE_PLAN_COMPUTE;
-        if (s->kind != HEDDLE_PLAN_PREFETCH ||
-            g->values[s->what].op == HEDDLE_PLAN_NONE)
-            continue;
-        found->seq[found->n++] = (uint32_t)at;
-        found->seq[found->n++] = s->what;
-    }
-    for (size_t i = found->n; i >= 2; i -= 2) {
-        const uint32_t v = found->seq[i - 1];
-        size_t use = found->seq[i - 2];
-        bool is_better = false;
-
-        if (is_late(j))
-            return HEDDLE_OK;
-        for (; use < j->now.n; use++) {
-            const struct heddle_plan_op *op = &g->ops[j->now.seq[use]];
-            uint32_t k = 0;
-
-            while (k < op->ninputs && g->inputs[op->first_input + k] != v)
-                k++;
-            if (k < op->ninputs)
-                break;
-        }
-        if (use < j->now.n)
-            HEDDLE_TRY(try_with(j, use, g->values[v].op, &is_better));
-        *has_changed |= is_better;
-    }
-    return HEDDLE_OK;
-}
-
-/* Of its computations. */
-static double time_of(const struct joint *j, const struct entry *e)
-{
-    double sum = 0;
-
-    for (size_t i = 0; i < e->n; i++)
-        sum += j->job->g->ops[e->seq[i]].time;
-    return sum;
-}
-
-/* From one of the pool, at one price. */
-static heddle_status climb(struct joint *j, const struct entry *from,
-                           uint32_t price)
-{
-    bool has_changed = true;
-
-    HEDDLE_TRY(copy(j, &j->now, from));
-    HEDDLE_TRY(time_at(j, &j->now, price, price));
-    j->now.price = price;
-    for (int i = 0; i < ROUNDS && has_changed && !is_late(j); i++) {
-        has_changed = false;
-        HEDDLE_TRY(take_out(j, &has_changed));
-        if (j->now.end > time_of(j, &j->now)) /* something waits */
-            HEDDLE_TRY(put_in(j, &has_changed));
-    }
-    HEDDLE_TRY(time_it(j, &j->now));
-    j->now.climbed = 1u << price;
-    return pool_add(j, &j->now);
+    return heddle_plan_joint_is_late(j) ? HEDDLE_OK
+                                        : solve_loads(j, j->part, 0.06, &end);
 }
 
 /* ---- the plan ------------------------------------------------------------------- */
@@ -637,7 +355,7 @@ static bool has_given_order(const struct heddle_plan_step *step, uint32_t n)
     return true;
 }
 
-static heddle_status finish(struct joint *j, uint64_t *over_out,
+static heddle_status finish(struct heddle_plan_joint *j, uint64_t *over_out,
                             struct heddle_plan **out)
 {
     struct heddle_plan_job job = *j->job;
@@ -660,10 +378,11 @@ static heddle_status finish(struct joint *j, uint64_t *over_out,
 }
 
 /* The pool is these, for another target. */
-static heddle_status retime(struct joint *j, const struct entry *all,
-                            uint32_t n, uint64_t target)
+static heddle_status retime(struct heddle_plan_joint *j,
+                            const struct heddle_plan_entry *all, uint32_t n,
+                            uint64_t target)
 {
-    struct entry now[POOL];
+    struct heddle_plan_entry now[HEDDLE_PLAN_POOL];
 
     memcpy(now, all, sizeof(now));
     memset(j->pool, 0, sizeof(j->pool));
@@ -671,16 +390,16 @@ static heddle_status retime(struct joint *j, const struct entry *all,
     j->target = target;
     for (uint32_t i = 0; i < n; i++) {
         now[i].climbed = 0;
-        HEDDLE_TRY(time_it(j, &now[i]));
-        HEDDLE_TRY(pool_add(j, &now[i]));
+        HEDDLE_TRY(heddle_plan_entry_time(j, &now[i]));
+        HEDDLE_TRY(heddle_plan_pool_add(j, &now[i]));
     }
     return HEDDLE_OK;
 }
 
 /* Addresses for the first of the pool that has some, if it is shorter than *out.
  * *over_out: what the very first needs; 0: it fits, or is not shorter. */
-static heddle_status try_addresses(struct joint *j, uint64_t *over_out,
-                                   struct heddle_plan **out)
+static heddle_status try_addresses(struct heddle_plan_joint *j,
+                                   uint64_t *over_out, struct heddle_plan **out)
 {
     *over_out = 0;
     for (uint32_t k = 0; k < j->npool && k < TRIES; k++) {
@@ -690,7 +409,7 @@ static heddle_status try_addresses(struct joint *j, uint64_t *over_out,
 
         if (*out != NULL && j->pool[k].end >= (*out)->makespan)
             break;
-        HEDDLE_TRY(time_it(j, &j->pool[k]));
+        HEDDLE_TRY(heddle_plan_entry_time(j, &j->pool[k]));
         st = finish(j, &over, &p);
         if (st != HEDDLE_OK && st != HEDDLE_ENOENT)
             return st;
@@ -703,45 +422,16 @@ static heddle_status try_addresses(struct joint *j, uint64_t *over_out,
     return HEDDLE_OK;
 }
 
-/* The first of the pool that was not climbed from, at its own price, or at the
- * next ones; NULL: all were. */
-static struct entry *next_start(struct joint *j, uint32_t *price)
-{
-    for (uint32_t i = 0; i < 2 * NPRICES; i += 2)
-        for (uint32_t k = 0; k < STARTS && k < j->npool; k++) {
-            *price = (j->pool[k].price + i) % (2 * NPRICES);
-            if ((j->pool[k].climbed >> *price & 1) == 0)
-                return &j->pool[k];
-        }
-    return NULL;
-}
-
-static heddle_status climb_all(struct joint *j)
-{
-    struct entry start = {.n = 0};
-    struct entry *e;
-    uint32_t price;
-
-    for (int i = 0; i < CLIMBS && (i < 2 || !is_late(j)); i++) {
-        e = next_start(j, &price);
-        if (e == NULL)
-            break;
-        e->climbed |= 1u << price;
-        HEDDLE_TRY(copy(j, &start, e));
-        HEDDLE_TRY(climb(j, &start, price));
-    }
-    return HEDDLE_OK;
-}
-
 /* The pool for another target, and what else can be found for it. Where a target is too
  * low for all of the pool, half of the way back, and again. */
-static heddle_status go_to(struct joint *j, uint64_t target, uint32_t round)
+static heddle_status go_to(struct heddle_plan_joint *j, uint64_t target,
+                           uint32_t round)
 {
     static const double parts[] = {1, 0.85, 1.15, 0.7, 1.3, 0.95};
     static const uint32_t of_pool[] = {0, 0, 1, 0, 2, 0, 3};
     const uint64_t was = j->target;
     const uint32_t n = j->npool, k = of_pool[round % 7];
-    struct entry all[POOL];
+    struct heddle_plan_entry all[HEDDLE_PLAN_POOL];
     double end;
 
     memcpy(all, j->pool, sizeof(all));
@@ -751,12 +441,12 @@ static heddle_status go_to(struct joint *j, uint64_t target, uint32_t round)
         target += (was - target + 1) / 2;
         HEDDLE_TRY(retime(j, all, n, target));
     }
-    if (!is_late(j) && j->npool == 0)
+    if (!heddle_plan_joint_is_late(j) && j->npool == 0)
         HEDDLE_TRY(solve_loads(j, parts[round % 6] * j->part, 0.08, &end));
-    else if (!is_late(j))
+    else if (!heddle_plan_joint_is_late(j))
         HEDDLE_TRY(solve_same(j, &j->pool[k < j->npool ? k : 0],
                               j->job->g->nops > MANY ? 0.16 : 0.08));
-    return climb_all(j);
+    return heddle_plan_pool_climb(j);
 }
 
 /*
@@ -765,7 +455,7 @@ static heddle_status go_to(struct joint *j, uint64_t target, uint32_t round)
  * of the way back. What is left of the time goes into the sets of values that the
  * best plans move.
  */
-static heddle_status settle(struct joint *j, bool has_other,
+static heddle_status settle(struct heddle_plan_joint *j, bool has_other,
                             struct heddle_plan **out)
 {
     const double budget = (double)j->job->m->budget;
@@ -782,14 +472,15 @@ static heddle_status settle(struct joint *j, bool has_other,
         if (target > 0.998 * budget && over == 0)
             target = budget;
         set_stop(j, 0.95);
-        if (i == TARGETS || ((*out != NULL || has_other) && is_late(j)))
+        if (i == TARGETS ||
+            ((*out != NULL || has_other) && heddle_plan_joint_is_late(j)))
             return HEDDLE_OK;
         j->stop_s -= (j->stop_s - heddle_plan_job_seconds(j->job)) / 2;
         HEDDLE_TRY(go_to(j, (uint64_t)target, i));
     }
 }
 
-static heddle_status solve_joint(struct joint *j,
+static heddle_status solve_joint(struct heddle_plan_joint *j,
                                  const struct heddle_plan *other,
                                  struct heddle_plan **out)
 {
@@ -804,7 +495,7 @@ static heddle_status solve_joint(struct joint *j,
     set_stop(j, 0.4);
     HEDDLE_TRY(try_budgets(j));
     set_stop(j, 0.5);
-    HEDDLE_TRY(climb_all(j));
+    HEDDLE_TRY(heddle_plan_pool_climb(j));
     HEDDLE_TRY(settle(j, has_other, out));
     if (*out != NULL || has_other)
         return HEDDLE_OK;
@@ -837,23 +528,24 @@ static heddle_status adopt(const struct heddle_plan_job *job,
 }
 
 /* Moving alone: the given order. j->pool has it already, if it is any good. */
-static heddle_status solve_given_order(struct joint *j,
+static heddle_status solve_given_order(struct heddle_plan_joint *j,
                                        struct heddle_plan **best)
 {
     const struct heddle_plan_job *job = j->job;
     struct heddle_plan_opts o = job->opts.base;
 
     o.why = NULL;
-    HEDDLE_TRY(reserve(j, &j->trial, job->g->nops));
+    HEDDLE_TRY(heddle_plan_entry_reserve(j, &j->trial, job->g->nops));
     for (uint32_t i = 0; i < job->g->nops; i++)
         j->trial.seq[i] = i;
     heddle_plan_draft_clear(&j->raw);
     if (heddle_plan_draft_from_sequence(job->g, j->trial.seq, job->g->nops, &o,
                                         &j->raw) != HEDDLE_OK)
-        return no_memory(j);
-    for (size_t i = 0; i < sizeof(prices) / sizeof(prices[0]); i++) {
-        const struct heddle_plan_move_opts mo = {.target = job->m->budget,
-                                                 .price = prices[i]};
+        return heddle_plan_joint_no_memory(j);
+    for (size_t i = 0;
+         i < sizeof(heddle_plan_prices) / sizeof(heddle_plan_prices[0]); i++) {
+        const struct heddle_plan_move_opts mo = {
+            .target = job->m->budget, .price = heddle_plan_prices[i]};
         struct heddle_plan *p = NULL;
         heddle_status st;
 
@@ -863,7 +555,7 @@ static heddle_status solve_given_order(struct joint *j,
         if (st == HEDDLE_OK)
             st = finish(j, NULL, &p);
         if (st == HEDDLE_ENOMEM)
-            return no_memory(j);
+            return heddle_plan_joint_no_memory(j);
         if (st == HEDDLE_OK)
             keep_shorter(best, p);
     }
@@ -874,8 +566,8 @@ static heddle_status solve_moving(const struct heddle_plan_job *job,
                                   const struct heddle_plan *other,
                                   struct heddle_plan **out)
 {
-    struct joint j = {.job = job,
-                      .mem = heddle_scratch_make(job->opts.base.alloc)};
+    struct heddle_plan_joint j = {
+        .job = job, .mem = heddle_scratch_make(job->opts.base.alloc)};
     heddle_status st;
 
     heddle_plan_draft_init(&j.raw, job->opts.base.alloc);
@@ -888,7 +580,7 @@ static heddle_status solve_moving(const struct heddle_plan_job *job,
     if (st == HEDDLE_OK)
         st = heddle_plan_joint_bound(job, &j.bound, &j.at);
     if (st != HEDDLE_OK)
-        st = no_memory(&j);
+        st = heddle_plan_joint_no_memory(&j);
     if (st == HEDDLE_OK)
         st = solve_given_order(&j, out);
     if (st == HEDDLE_OK)
