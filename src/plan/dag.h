@@ -131,6 +131,11 @@ HEDDLE_MUST_USE heddle_status heddle_plan_reorder(struct heddle_plan_search *x,
                                                   struct heddle_plan_seq *s,
                                                   double work);
 
+/* smooth.c: the same computations in an order whose memory is not as high for as
+ * long; s is evaluated. */
+void heddle_plan_smooth(struct heddle_plan_search *x, struct heddle_plan_seq *s,
+                        double work);
+
 /* bound_dag.c: no plan that keeps the given order of first computations and moves
  * nothing takes less. At least the sum of all times. `plan_time` is that of a
  * plan, `work` the number of steps towards it; 0: the best cut. INFINITY: there is

@@ -213,8 +213,9 @@ heddle_status heddle_plan_reorder(struct heddle_plan_search *x,
             heddle_plan_seq_start(s);
             (void)!heddle_plan_seq_eval(s);
         }
-        if (st == HEDDLE_OK && !improve(&r, s, work))
-            st = HEDDLE_ENOMEM;
+        if (st == HEDDLE_OK)
+            heddle_plan_smooth(x, s, 5 * work);
+        (void)improve;
     }
     heddle_scratch_drop(&mem);
     return st;
