@@ -206,8 +206,8 @@ static void exchange(struct smooth *m, uint32_t p, bool is_right)
     m->at[lo] = now_first;
     m->at[lo + 1] = now_last;
     m->mem[lo] = live + m->item[now_first].own;
-    m->mem[lo + 1] = live + m->item[now_first].keep -
-                     m->item[now_first].dead + m->item[now_last].own;
+    m->mem[lo + 1] = live + m->item[now_first].keep - m->item[now_first].dead +
+                     m->item[now_last].own;
 }
 
 /* What item b reads as well and a reads last is not for a any more. */
@@ -290,12 +290,11 @@ void heddle_plan_smooth(struct heddle_plan_search *x, struct heddle_plan_seq *s,
                         double work)
 {
     struct heddle_scratch mem = heddle_scratch_make(x->mem.a);
-    struct smooth m = {.g = x->g,
-                       .level = LEVEL * (double)(s->peak < x->budget
-                                                     ? s->peak
-                                                     : x->budget),
-                       .most = s->peak,
-                       .is_free = x->is_free};
+    struct smooth m = {
+        .g = x->g,
+        .level = LEVEL * (double)(s->peak < x->budget ? s->peak : x->budget),
+        .most = s->peak,
+        .is_free = x->is_free};
 
     if (smooth_init(&m, s, &mem)) {
         uint32_t idle = 0;
@@ -304,17 +303,11 @@ void heddle_plan_smooth(struct heddle_plan_search *x, struct heddle_plan_seq *s,
             read_aside(&m, s);
         read_seq(&m, s);
         while (m.work < work && idle < 20 * m.n)
-            idle = move_one(&m, heddle_rng_below32(&x->rng, m.n)) ? 0
-                                                                  : idle + 1;
-#ifdef DEBUG_SMOOTH
-        int64_t *mm = m.mem;
-#endif
+            idle =
+                move_one(&m, heddle_rng_below32(&x->rng, m.n)) ? 0 : idle + 1;
         for (uint32_t p = 0; p < m.n; p++)
             s->op[p] = m.item[m.at[p]].op;
         (void)!heddle_plan_seq_eval(s);
-#ifdef DEBUG_SMOOTH
-        for (uint32_t p = 0; p < m.n; p++) if (mm[p] != s->mem[p]) { extern int printf(const char*,...); printf("BAD at %u: %ld %ld\n", p, (long)mm[p], (long)s->mem[p]); break; }
-#endif
         x->work += m.work / 4;
     }
     heddle_scratch_drop(&mem);
