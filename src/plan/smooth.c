@@ -286,25 +286,36 @@ static bool move_one(struct smooth *m, uint32_t p)
     return true;
 }
 
+/* Until nothing moves any more, or the work is done. */
+static void move_all(struct smooth *m, struct heddle_plan_search *x,
+                     double work)
+{
+    const uint32_t enough = 20 * m->n;
+
+    for (uint32_t idle = 0, k = 1; idle < enough && m->work < work; k++) {
+        const uint32_t p = heddle_rng_below32(&x->rng, m->n);
+
+        idle = move_one(m, p) ? 0 : idle + 1;
+        if (k % 64 == 0 && heddle_plan_search_is_late(x))
+            break;
+    }
+}
+
 void heddle_plan_smooth(struct heddle_plan_search *x, struct heddle_plan_seq *s,
                         double work)
 {
     struct heddle_scratch mem = heddle_scratch_make(x->mem.a);
-    struct smooth m = {
-        .g = x->g,
-        .level = LEVEL * (double)(s->peak < x->budget ? s->peak : x->budget),
-        .most = s->peak,
-        .is_free = x->is_free};
+    const int64_t most = s->peak < x->budget ? s->peak : x->budget;
+    struct smooth m = {.g = x->g,
+                       .level = LEVEL * (double)most,
+                       .most = s->peak,
+                       .is_free = x->is_free};
 
     if (smooth_init(&m, s, &mem)) {
-        uint32_t idle = 0;
-
         if (s->aside != NULL)
             read_aside(&m, s);
         read_seq(&m, s);
-        while (m.work < work && idle < 20 * m.n)
-            idle =
-                move_one(&m, heddle_rng_below32(&x->rng, m.n)) ? 0 : idle + 1;
+        move_all(&m, x, work);
         for (uint32_t p = 0; p < m.n; p++)
             s->op[p] = m.item[m.at[p]].op;
         (void)!heddle_plan_seq_eval(s);
