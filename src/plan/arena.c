@@ -24,6 +24,7 @@
 #include "base/clock.h"
 
 #define NRULES 5
+#define MANY   2000  /* blocks: one plain pass takes long */
 #define PASSES 4000. /* for few blocks: at most so many passes */
 
 /* ---- slots ----------------------------------------------------------------- */
@@ -239,8 +240,77 @@ static void set_keys(struct heddle_plan_arena *a, int rule)
     }
 }
 
+/* ---- many blocks ------------------------------------------------------------ */
+
+/* Takes n gaps, sorted: [at, weight) is free; gives [from, to) back to them. */
+static uint32_t give_back(struct heddle_plan_near *gap, uint32_t n,
+                          uint64_t from, uint64_t to)
+{
+    uint32_t lo = 0, hi = n;
+    bool is_at_end, is_at_begin;
+
+    while (lo < hi) { /* the first gap behind */
+        const uint32_t mid = lo + (hi - lo) / 2;
+
+        if (gap[mid].at < from)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    is_at_end = lo > 0 && gap[lo - 1].weight == from;
+    is_at_begin = lo < n && gap[lo].at == to;
+    if (is_at_end && is_at_begin) {
+        gap[lo - 1].weight = gap[lo].weight;
+        memmove(&gap[lo], &gap[lo + 1], (n - lo - 1) * sizeof(*gap));
+        return n - 1;
+    }
+    if (is_at_end) {
+        gap[lo - 1].weight = to;
+    } else if (is_at_begin) {
+        gap[lo].at = from;
+    } else {
+        memmove(&gap[lo + 1], &gap[lo], (n - lo) * sizeof(*gap));
+        gap[lo] = (struct heddle_plan_near){from, to};
+        return n + 1;
+    }
+    return n;
+}
+
+/* In the order of time, each into the lowest gap: no block looks at others. The
+ * orders by begin and by end are those of find_least(). */
+static void pass_in_time(struct heddle_plan_arena *a)
+{
+    struct heddle_plan_near *gap = a->above;
+    const uint32_t *by_end = a->queue;
+    uint32_t ngaps = 1, out = 0;
+
+    gap[0] = (struct heddle_plan_near){0, UINT64_MAX};
+    for (uint32_t i = 0; i < a->n; i++) {
+        const uint32_t id = a->order[i];
+        uint32_t k = 0;
+
+        for (; a->block[by_end[out]].end <= a->block[id].begin; out++) {
+            const uint64_t from = a->offset[by_end[out]];
+
+            ngaps = give_back(gap, ngaps, from, from + a->size[by_end[out]]);
+        }
+        while (gap[k].weight - gap[k].at < a->size[id])
+            k++;
+        a->offset[id] = gap[k].at;
+        gap[k].at += a->size[id];
+        if (gap[k].at == gap[k].weight) {
+            memmove(&gap[k], &gap[k + 1], (ngaps - k - 1) * sizeof(*gap));
+            ngaps--;
+        }
+        a->work += k + 4.0;
+    }
+    heddle_plan_arena_keep(a);
+}
+
 static void try_rules(struct heddle_plan_arena *a)
 {
+    if (a->n >= MANY)
+        pass_in_time(a);
     for (int rule = 0; rule < NRULES; rule++)
         for (int tight = 0; tight <= 1; tight++) {
             if (a->best_arena != UINT64_MAX &&

@@ -277,6 +277,35 @@ TEST(huge_blocks_are_refused)
                  HEDDLE_EOVERFLOW);
 }
 
-TEST_MAIN(few_blocks_have_the_best_addresses, many_blocks_lose_little,
-          more_work_helps, lower_is_never_above, the_same_every_time, no_memory,
-          huge_blocks_are_refused)
+/* So many that the first pass is the one in the order of time. */
+TEST(very_many)
+{
+    enum { N = 2500 };
+    static struct heddle_plan_block b[N];
+    struct heddle_rng r;
+
+    heddle_rng_seed(&r, test_seed());
+    for (uint64_t align = 1; align <= 64; align *= 64) {
+        uint64_t arena = 0, top = 0;
+
+        random_blocks(&r, b, N, 900, 3000);
+        CHECK_OK(heddle_plan_assign(b, N, align, UINT64_MAX, 1, UINT64_MAX,
+                                    NULL, &arena));
+        for (uint32_t i = 0; i < N; i++) {
+            const uint64_t end = b[i].offset + b[i].bytes;
+
+            top = end > top ? end : top;
+            CHECK(b[i].offset % align == 0);
+            for (uint32_t j = 0; j < i; j++)
+                if (overlap_in_time(&b[i], &b[j]))
+                    CHECK(end <= b[j].offset ||
+                          b[j].offset + b[j].bytes <= b[i].offset);
+        }
+        CHECK_EQ(arena, top);
+        CHECK(arena >= busiest(b, N) && arena < 2 * busiest(b, N) + N * align);
+    }
+}
+
+TEST_MAIN(very_many, few_blocks_have_the_best_addresses,
+          many_blocks_lose_little, more_work_helps, lower_is_never_above,
+          the_same_every_time, no_memory, huge_blocks_are_refused)

@@ -130,10 +130,15 @@ HEDDLE_MUST_USE heddle_status heddle_plan_evict(struct heddle_plan_search *x,
                                                 struct heddle_plan_seq *s);
 
 /* reorder.c: every op once, in an order with less over x->budget than the given
- * one, if it finds one; evaluated. `work`: positions to look at. */
+ * one, if it finds one; evaluated. `work`: as below. */
 HEDDLE_MUST_USE heddle_status heddle_plan_reorder(struct heddle_plan_search *x,
                                                   struct heddle_plan_seq *s,
                                                   double work);
+
+/* smooth.c: the same computations in an order whose memory is high for a shorter
+ * time, evaluated before and after. `work`: inputs to look at. */
+void heddle_plan_smooth(struct heddle_plan_search *x, struct heddle_plan_seq *s,
+                        double work);
 
 /* bound_dag.c: no plan that keeps the given order of first computations and moves
  * nothing takes less. At least the sum of all times. `plan_time` is that of a

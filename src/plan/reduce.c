@@ -30,11 +30,6 @@
 #define GOOD 0.8 /* of the best score: so good moves are taken at once, */
 #define MANY 64  /* by batches of that size */
 
-struct sample {
-    uint32_t at;
-    int64_t excess;
-};
-
 /* One way to drop an operation's outputs and get them back. */
 struct move {
     uint32_t op, at;    /* computed again in front of this position */
@@ -44,7 +39,10 @@ struct move {
 };
 
 struct heddle_plan_reduce {
-    struct sample sample[NSAMPLE];
+    uint32_t where[NSAMPLE];  /* the sample: the peak, then from the left */
+    double excess[NSAMPLE];   /* there */
+    double rank[NSAMPLE];     /* the same, sorted */
+    double upto[NSAMPLE + 1]; /* sums of rank */
     uint32_t nsample;
     uint32_t *before, *after; /* [nvalues] last use up to the peak, and next */
     uint32_t *at;             /* [nops] the occurrence at the peak */
@@ -101,6 +99,18 @@ bool heddle_plan_reduce_init(struct heddle_plan_search *x)
 
 /* ---- a look ---------------------------------------------------------------- */
 
+static void add_sample(struct heddle_plan_reduce *r, uint32_t at,
+                       int64_t excess)
+{
+    uint32_t k = r->nsample;
+
+    r->where[r->nsample] = at;
+    r->excess[r->nsample++] = (double)excess;
+    for (; k > 0 && r->rank[k - 1] > (double)excess; k--)
+        r->rank[k] = r->rank[k - 1];
+    r->rank[k] = (double)excess;
+}
+
 /* Peaks over the budget; every so many of them when there are more. */
 static void take_sample(const struct heddle_plan_search *x,
                         const struct heddle_plan_seq *s)
@@ -112,10 +122,13 @@ static void take_sample(const struct heddle_plan_search *x,
         n += s->mem[p] > x->budget;
     stride = (n + NSAMPLE - 2) / (NSAMPLE - 1);
     r->nsample = 0;
-    r->sample[r->nsample++] = (struct sample){s->peak_at, s->peak - x->budget};
+    add_sample(r, s->peak_at, s->peak - x->budget);
     for (uint32_t p = 0; p < s->n && r->nsample < NSAMPLE; p++)
         if (s->mem[p] > x->budget && k++ % stride == 0)
-            r->sample[r->nsample++] = (struct sample){p, s->mem[p] - x->budget};
+            add_sample(r, p, s->mem[p] - x->budget);
+    r->upto[0] = 0;
+    for (k = 0; k < r->nsample; k++)
+        r->upto[k + 1] = r->upto[k] + r->rank[k];
 }
 
 /* What is alive across the peak, with its last use before and next use after. */
@@ -339,7 +352,7 @@ static uint32_t find_sample(const struct heddle_plan_reduce *r, uint32_t p)
     while (lo < hi) {
         const uint32_t mid = (lo + hi) / 2;
 
-        if (r->sample[mid].at < p)
+        if (r->where[mid] < p)
             lo = mid + 1;
         else
             hi = mid;
@@ -347,32 +360,52 @@ static uint32_t find_sample(const struct heddle_plan_reduce *r, uint32_t p)
     return lo;
 }
 
+/* The sum of the smaller one of both, at the sample from lo to hi - 1. */
+static double sum_of_less(const double *excess, const double *less, uint32_t lo,
+                          uint32_t hi)
+{
+    double even = 0, odd = 0; /* two sums: an addition waits for the last one */
+    uint32_t i = lo;
+
+    for (; i + 1 < hi; i += 2) {
+        even += excess[i] < less[i] ? excess[i] : less[i];
+        odd += excess[i + 1] < less[i + 1] ? excess[i + 1] : less[i + 1];
+    }
+    if (i < hi)
+        even += excess[i] < less[i] ? excess[i] : less[i];
+    return even + odd;
+}
+
 /* Gain of the ranges at the sample; relief at the peak in *relief. */
 static double sample_gain(const struct heddle_plan_reduce *r, int64_t *relief)
 {
-    int64_t d[NSAMPLE] = {0};
+    double less[NSAMPLE];
     uint32_t first = r->nsample, end = 1;
-    double gain;
+    int64_t at_peak = 0;
 
     for (uint32_t k = 0; k < r->nrange; k++) {
         const uint32_t lo = find_sample(r, r->range[k].from);
         const uint32_t hi = find_sample(r, r->range[k].to);
+        const double bytes = -(double)r->range[k].bytes;
 
-        if (r->range[k].from <= r->sample[0].at &&
-            r->sample[0].at < r->range[k].to)
-            d[0] += r->range[k].bytes;
+        if (r->range[k].from <= r->where[0] && r->where[0] < r->range[k].to)
+            at_peak -= r->range[k].bytes;
+        if (lo >= hi)
+            continue;
+        if (first >= end) { /* nothing so far */
+            first = lo;
+            end = lo;
+        }
+        for (; first > lo; first--)
+            less[first - 1] = 0;
+        for (; end < hi; end++)
+            less[end] = 0;
         for (uint32_t i = lo; i < hi; i++)
-            d[i] += r->range[k].bytes;
-        first = lo < first ? lo : first;
-        end = hi > end ? hi : end;
+            less[i] += bytes;
     }
-    *relief = -d[0];
-    gain =
-        (double)(r->sample[0].excess + d[0] > 0 ? -d[0] : r->sample[0].excess);
-    for (uint32_t i = first; i < end; i++)
-        gain += (double)(r->sample[i].excess + d[i] > 0 ? -d[i]
-                                                        : r->sample[i].excess);
-    return gain;
+    *relief = at_peak;
+    return fmin(r->excess[0], (double)at_peak) +
+           sum_of_less(r->excess, less, first, end);
 }
 
 static void try_depth(struct heddle_plan_search *x, struct heddle_plan_seq *s,
@@ -432,23 +465,29 @@ static void try_depth(struct heddle_plan_search *x, struct heddle_plan_seq *s,
     memcpy(&r->pool[r->npool], r->set, r->nset * sizeof(*r->set));
 }
 
-/* No move that drops the outputs of op can gain more at the sample. */
+/* No move that drops the outputs of op can gain more at the sample: at each place
+ * its bytes, or what there is. */
 static double gain_at_most(const struct heddle_plan_search *x,
                            const struct heddle_plan_seq *s, uint32_t op)
 {
     const struct heddle_plan_reduce *r = x->reduce;
     const struct heddle_plan_op *o = &x->g->ops[op];
-    double sum = 0;
-    int64_t bytes = 0;
+    uint32_t lo = 0, hi = r->nsample;
+    double bytes = 0;
 
     for (uint32_t i = 0; i < o->nvalues; i++)
         if (r->after[o->first_value + i] != NONE &&
             r->before[o->first_value + i] < s->peak_at)
-            bytes += (int64_t)x->g->values[o->first_value + i].bytes;
-    for (uint32_t i = 0; i < r->nsample; i++)
-        sum +=
-            (double)(r->sample[i].excess < bytes ? r->sample[i].excess : bytes);
-    return sum;
+            bytes += (double)x->g->values[o->first_value + i].bytes;
+    while (lo < hi) { /* how many are less */
+        const uint32_t mid = (lo + hi) / 2;
+
+        if (r->rank[mid] < bytes)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return r->upto[lo] + (r->nsample - lo) * bytes;
 }
 
 static void try_op(struct heddle_plan_search *x, struct heddle_plan_seq *s,
@@ -542,24 +581,28 @@ static bool insert_all(struct heddle_plan_reduce *r, struct heddle_plan_seq *s)
     return heddle_plan_seq_eval(s);
 }
 
-static void push_best(struct heddle_plan_reduce *r, uint32_t i)
+/* Moves in a heap of their numbers, the best on top. */
+static bool is_better(const struct heddle_plan_reduce *r, uint32_t i,
+                      uint32_t j)
 {
-    const struct move m = r->move[i];
+    const struct move *a = &r->move[i], *b = &r->move[j];
 
-    r->move[i] = r->move[r->nmove - 1];
-    r->move[r->nmove - 1] = m;
+    return a->score > b->score || (a->score == b->score && a->op < b->op);
 }
 
-static uint32_t find_best(const struct heddle_plan_reduce *r)
+static void sift(const struct heddle_plan_reduce *r, uint32_t *heap, uint32_t n,
+                 uint32_t at)
 {
-    uint32_t best = 0;
+    const uint32_t t = heap[at];
 
-    for (uint32_t i = 1; i < r->nmove; i++)
-        if (r->move[i].score > r->move[best].score ||
-            (r->move[i].score == r->move[best].score &&
-             r->move[i].op < r->move[best].op))
-            best = i;
-    return best;
+    for (uint32_t kid; (kid = 2 * at + 1) < n; at = kid) {
+        if (kid + 1 < n && is_better(r, heap[kid + 1], heap[kid]))
+            kid++;
+        if (!is_better(r, heap[kid], t))
+            break;
+        heap[at] = heap[kid];
+    }
+    heap[at] = t;
 }
 
 /* Takes the best moves of this look. */
@@ -568,13 +611,16 @@ static bool apply(struct heddle_plan_search *x, struct heddle_plan_seq *s)
     struct heddle_plan_reduce *r = x->reduce;
     int64_t excess = s->peak - x->budget;
     double good = 0;
-    uint32_t done = 0;
+    uint32_t done = 0, *heap = x->pick, n = r->nmove;
 
     r->nins = 0;
     r->round++;
-    while (r->nmove > 0 && excess > 0) {
-        const uint32_t i = find_best(r);
-        const struct move *m = &r->move[i];
+    for (uint32_t i = 0; i < n; i++)
+        heap[i] = i;
+    for (uint32_t i = n / 2; i-- > 0;)
+        sift(r, heap, n, i);
+    while (n > 0 && excess > 0) {
+        const struct move *m = &r->move[heap[0]];
         bool is_clash = false;
 
         if (done == 0)
@@ -593,8 +639,8 @@ static bool apply(struct heddle_plan_search *x, struct heddle_plan_seq *s)
             excess -= m->relief;
             done++;
         }
-        push_best(r, i);
-        r->nmove--;
+        heap[0] = heap[--n];
+        sift(r, heap, n, 0);
     }
     return done > 0 && insert_all(r, s);
 }

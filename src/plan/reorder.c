@@ -3,9 +3,9 @@
  * reorder: another order of first computations, with less memory over the budget.
  *
  * Two beginnings: the given order, and the one in which the operation runs next,
- * among those that can, that adds least. From the better one, operations are moved
- * within the window between their inputs and their readers; a move stays when it
- * is not worse.
+ * among those that can, that adds least. Both are smoothed. The given one is taken
+ * when it has much less over the budget: in the other, what is computed again needs
+ * fewer others.
  */
 #include "plan/dag.h"
 
@@ -13,7 +13,8 @@
 #include <string.h>
 
 #define NONE HEDDLE_PLAN_NONE
-#define NEAR 8 /* part of the budget that is better left free */
+#define NEAR 8   /* part of the budget that is better left free */
+#define MUCH 0.8 /* of what is over: much less */
 
 struct reorder {
     struct heddle_plan_search *x;
@@ -22,7 +23,6 @@ struct reorder {
     uint32_t *missing; /* [nops] inputs not made */
     uint32_t *left;    /* [nvalues] readers to come */
     uint32_t *ready, nready;
-    uint32_t *at; /* [nops] position */
 };
 
 /* Bytes over the budget, and a little for those that are almost: addresses need
@@ -115,76 +115,14 @@ static void list_order(struct reorder *r, struct heddle_plan_seq *s)
     }
 }
 
-/* Moves the operation at p to another place of its window, and back with the
- * result of the last call. Returns where it went. */
-static uint32_t move_one(struct reorder *r, struct heddle_plan_seq *s,
-                         uint32_t p)
+/* Smooths s; what is left over the budget. INFINITY: no room for it. */
+static double settle(struct heddle_plan_search *x, struct heddle_plan_seq *s,
+                     double work)
 {
-    const struct heddle_plan_op *o = &r->g->ops[s->op[p]];
-    uint32_t lo = 0, hi = s->n - 1;
-
-    for (uint32_t i = 0; i < o->ninputs; i++) {
-        const uint32_t by = r->g->values[r->g->inputs[o->first_input + i]].op;
-
-        if (by != NONE && r->at[by] + 1 > lo)
-            lo = r->at[by] + 1;
-    }
-    for (uint32_t i = 0; i < o->nvalues; i++)
-        for (uint32_t k = r->u->first[o->first_value + i];
-             k < r->u->first[o->first_value + i + 1]; k++)
-            if (r->at[r->u->user[k]] - 1 < hi)
-                hi = r->at[r->u->user[k]] - 1;
-    if (lo >= hi)
-        return p;
-    switch (heddle_rng_below32(&r->x->rng, 4)) {
-    case 0: return lo;
-    case 1: return hi;
-    default: return lo + heddle_rng_below32(&r->x->rng, hi - lo + 1);
-    }
-}
-
-static void shift(struct reorder *r, struct heddle_plan_seq *s, uint32_t from,
-                  uint32_t to)
-{
-    const uint32_t op = s->op[from];
-    const uint32_t lo = from < to ? from : to, hi = from < to ? to : from;
-
-    if (from < to)
-        memmove(&s->op[from], &s->op[from + 1], (to - from) * sizeof(*s->op));
-    else
-        memmove(&s->op[to + 1], &s->op[to], (from - to) * sizeof(*s->op));
-    s->op[to] = op;
-    for (uint32_t p = lo; p <= hi; p++)
-        r->at[s->op[p]] = p;
-}
-
-static bool improve(struct reorder *r, struct heddle_plan_seq *s, double work)
-{
-    double now = excess(r->x, s);
-
-    for (uint32_t p = 0; p < s->n; p++)
-        r->at[s->op[p]] = p;
-    for (; work > 0 && now > 0; work -= s->n) {
-        const uint32_t p = heddle_rng_below32(&r->x->rng, s->n);
-        const uint32_t to = move_one(r, s, p);
-        double then;
-
-        if (to == p) {
-            work += s->n - 1;
-            continue;
-        }
-        shift(r, s, p, to);
-        if (!heddle_plan_seq_eval(s))
-            return false;
-        then = excess(r->x, s);
-        if (then <= now)
-            now = then;
-        else
-            shift(r, s, to, p);
-        if (heddle_plan_search_is_late(r->x))
-            break;
-    }
-    return heddle_plan_seq_eval(s);
+    if (!heddle_plan_seq_eval(s))
+        return INFINITY;
+    heddle_plan_smooth(x, s, work);
+    return excess(x, s);
 }
 
 heddle_status heddle_plan_reorder(struct heddle_plan_search *x,
@@ -198,23 +136,17 @@ heddle_status heddle_plan_reorder(struct heddle_plan_search *x,
     r.missing = heddle_scratch_get(&mem, g->nops, sizeof(*r.missing));
     r.left = heddle_scratch_get(&mem, g->nvalues, sizeof(*r.left));
     r.ready = heddle_scratch_get(&mem, g->nops, sizeof(*r.ready));
-    r.at = heddle_scratch_get(&mem, g->nops, sizeof(*r.at));
-    if (r.missing != NULL && r.left != NULL && r.ready != NULL &&
-        r.at != NULL) {
+    if (r.missing != NULL && r.left != NULL && r.ready != NULL) {
         double given;
 
         heddle_plan_seq_start(s);
-        st = heddle_plan_seq_eval(s) ? HEDDLE_OK : HEDDLE_ENOMEM;
-        given = st == HEDDLE_OK ? excess(x, s) : 0;
+        given = settle(x, s, work);
+        memcpy(x->save, s->op, s->n * sizeof(*s->op));
         list_order(&r, s);
-        if (st == HEDDLE_OK && !heddle_plan_seq_eval(s))
-            st = HEDDLE_ENOMEM;
-        if (st == HEDDLE_OK && excess(x, s) > given) {
-            heddle_plan_seq_start(s);
-            (void)!heddle_plan_seq_eval(s);
-        }
-        if (st == HEDDLE_OK && !improve(&r, s, work))
-            st = HEDDLE_ENOMEM;
+        if (given < MUCH * settle(x, s, work))
+            memcpy(s->op, x->save, s->n * sizeof(*s->op));
+        if (heddle_plan_seq_eval(s))
+            st = HEDDLE_OK;
     }
     heddle_scratch_drop(&mem);
     return st;

@@ -95,7 +95,7 @@ heddle_status heddle_plan_seq_finish(struct heddle_plan_search *x,
 #define LOCAL       12 /* looks at addresses that are over only here and there */
 #define SPARE       400 /* part of the budget, for addresses of a large graph */
 #define PLACE_NS    100000000ull /* for addresses of one sequence */
-#define REORDER     4e6          /* positions looked at for another order */
+#define REORDER     2e7          /* steps towards another order */
 #define SETS        10000 /* of values, for a bound when nothing is found */
 
 static double sum_times(const struct heddle_plan_graph *g)
@@ -135,7 +135,7 @@ static heddle_status start_seq(struct heddle_plan_search *x,
     heddle_plan_seq_start(s);
     if (x->is_free)
         return heddle_plan_reorder(
-            x, s, fmin(REORDER, 60.0 * x->g->nops * x->g->nops));
+            x, s, fmin(REORDER, 300.0 * x->g->nops * x->g->nops));
     return heddle_plan_seq_eval(s) ? HEDDLE_OK : HEDDLE_ENOMEM;
 }
 

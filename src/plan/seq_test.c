@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * seq: memory of random sequences against the evaluation of their steps; the tree
- * against plain arrays; reduce, prune and reorder keep what they promise; memory
- * that is set aside.
+ * against plain arrays; reduce, prune, reorder and smooth keep what they promise;
+ * memory that is set aside.
  */
 #include <math.h>
 
@@ -168,6 +168,68 @@ TEST(searches_keep_their_promise)
     CHECK(nreduced > n / 2 && nlittle > 0);
 }
 
+/* Squares of what is above three quarters of a peak. */
+static double squares(const struct heddle_plan_seq *s, int64_t peak)
+{
+    double sum = 0;
+
+    for (uint32_t p = 0; p < s->n; p++) {
+        const double over = (double)s->mem[p] - 0.75 * (double)peak;
+
+        sum += over > 0 ? over * over : 0;
+    }
+    return sum;
+}
+
+/* The same computations, a peak that is not higher, less above the level; the order
+ * of first ones only where it is free. */
+TEST(smooth)
+{
+    struct heddle_rng r;
+    unsigned nless = 0, n = test_scale(1500);
+
+    heddle_rng_seed(&r, test_seed());
+    for (unsigned k = 0; k < n; k++) {
+        struct why w;
+        struct heddle_plan_graph *g =
+            random_graph(&r, 2 + heddle_rng_below32(&r, 40),
+                         k % 2 == 0 ? PLAIN : 0, why_init(&w, NULL));
+        uint32_t count[64] = {0}, first = 0;
+        struct heddle_plan_search x;
+        struct heddle_plan_seq s;
+        struct rig rig;
+        double before, after;
+        int64_t peak;
+
+        rig_init(&rig, g, &w.o);
+        rig.m.budget = UINT64_MAX;
+        CHECK_OK(heddle_plan_search_init(&x, &rig.job));
+        CHECK(heddle_plan_seq_init(&s, g, x.room, &x.mem));
+        random_seq(&s, &r);
+        CHECK(heddle_plan_seq_eval(&s));
+        peak = s.peak;
+        before = squares(&s, peak);
+        for (uint32_t p = 0; p < s.n; p++)
+            count[s.op[p]]++;
+        x.is_free = k % 3 == 0;
+        heddle_plan_smooth(&x, &s, 1e5);
+        check_whole(&s);
+        after = squares(&s, peak);
+        nless += after < before;
+        CHECK(s.peak <= peak && after <= before * (1 + 1e-12));
+        for (uint32_t p = 0; p < s.n; p++) {
+            count[s.op[p]]--;
+            if (s.prev[p] == HEDDLE_PLAN_NONE && !x.is_free)
+                CHECK_EQ(s.op[p], first++);
+        }
+        for (uint32_t i = 0; i < g->nops; i++)
+            CHECK_EQ(count[i], 0u);
+        heddle_plan_search_fini(&x);
+        heddle_plan_graph_destroy(g);
+    }
+    CHECK(nless > n / 4);
+}
+
 /* What is set aside for an op counts up to its first occurrence; tops over the
  * budget set more aside, tops below it less. */
 TEST(memory_is_set_aside)
@@ -221,4 +283,4 @@ TEST(memory_is_set_aside)
 }
 
 TEST_MAIN(memory_is_set_aside, memory_is_that_of_the_steps, tree,
-          searches_keep_their_promise)
+          searches_keep_their_promise, smooth)

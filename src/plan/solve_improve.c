@@ -36,6 +36,7 @@
 #define SHARE_FIRST 0.95 /* the same, as long as there is no plan */
 #define LEAST_S     0.5  /* seconds for a first plan, or TIMES the limit */
 #define TIMES       100
+#define SMOOTH      2e7 /* work before addresses */
 #define GAP         0.2 /* of the increase: below it another order is not tried */
 #define GAIN        0.7 /* of the increase: below it another order is taken */
 
@@ -270,6 +271,7 @@ static heddle_status settle(struct improve *m, uint64_t deadline_ns)
         heddle_plan_seq_copy(&m->best, &m->cur);
     else if (!(m->best.time < m->plan->makespan * (1 - 1e-12)))
         return HEDDLE_OK;
+    heddle_plan_smooth(x, &m->best, SMOOTH);
     x->address_work =
         m->plan != NULL ? HEDDLE_PLAN_WORK_SOME : HEDDLE_PLAN_WORK_SOME / 4;
     st = heddle_plan_seq_finish(x, &m->best, "improve", m->bound, deadline_ns,
@@ -463,6 +465,8 @@ static heddle_status place(struct improve *m, uint64_t budget)
     memset(x->aside, 0, x->g->nops * sizeof(*x->aside));
     (void)!heddle_plan_seq_eval(&m->cur);
     heddle_plan_seq_copy(&m->best, &m->cur);
+    if (x->g->nops <= LARGE)
+        heddle_plan_smooth(x, &m->best, SMOOTH);
     x->is_patient = true;
     return heddle_plan_place_seq(x, &m->best, "improve", m->bound, &m->plan);
 }
