@@ -288,7 +288,8 @@ int la_side_run(struct la_side *s, bool wants_results, double *ns_out)
     const struct heddle_la_opts opts = {.size = sizeof(opts),
                                         .nb = s->nb,
                                         .routine = s->p->row->name,
-                                        .low = s->p->low};
+                                        .low = s->p->low,
+                                        .panel = s->p->panel};
     struct la_call k = {.p = s->p};
     heddle_status st = heddle_la_create(s->ctx, &opts, &k.la);
 
