@@ -23,8 +23,8 @@
 static const double update_ns = 1 / 48.0; /* an operation of an update */
 static const double product_ns = 0.0222;  /* a panel: for each m n n */
 static const double single_ns = 0.9;      /* and each m n, by LAPACK */
-static const double gang_ns = 1.3;        /* by us */
-static const double square_ns = 0.05;     /* n n n that only one core does */
+static const double gang_ns = 1.9;        /* by us */
+static const double square_ns = 0.006;    /* n n n that only one core does */
 static const double meeting_ns[2] = {150,
                                      100}; /* that, and so much per member */
 
