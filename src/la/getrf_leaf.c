@@ -13,9 +13,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#define UNROLL(n)  UNROLL_(GCC unroll n)
-#define UNROLL_(x) _Pragma(#x)
-
 /* --- for each type, and sets of instructions --------------------------------------- */
 
 #define TARGET

@@ -8,6 +8,21 @@
  * a column of a block.
  */
 
+#include <stdint.h>
+#include <string.h>
+
+#include "la/getrf_leaf.h"
+
+#ifndef NAME /* alone: for doubles */
+#define TARGET
+#define REAL    double
+#define INTEGER int64_t
+#define LARGEST INT64_MAX
+#define NAME(x) alone_##x
+#endif
+#define UNROLL(n)  UNROLL_(GCC unroll n)
+#define UNROLL_(x) _Pragma(#x)
+
 typedef REAL NAME(vec) __attribute__((vector_size(64), may_alias));
 typedef INTEGER NAME(mask) __attribute__((vector_size(64), may_alias));
 
@@ -160,6 +175,8 @@ TARGET static double NAME(column)(const struct la_leaf *l, size_t j,
     return best;
 }
 
+#undef UNROLL
+#undef UNROLL_
 #undef VEC
 #undef MASK
 #undef MOST
