@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * getrf_model: by how many cores a panel of LU is made.
+ * getrf_model: by how many cores a panel of LU is made, and how wide it is.
  *
  * While a panel is made, the other cores have updates of the step before. A single
  * core is best as long as these last longer; a gang is where all would wait for
@@ -11,6 +11,8 @@
  *            W   the updates beside it, next: the one that the panel waits for
  *            D   until the members have ended what they do; 0 for one core. Of p
  *                cores in updates the t - 1 first are there after (t - 1) / p of one
+ * Width      the one with which the steps of LU of such a matrix take least; other
+ *            factorisations and products are much the same
  * Numbers    of a Zen 4 core at about 3.7 GHz with OpenBLAS 0.3.21, doubles; what counts
  *            is what they are to each other. A model that learns would choose
  *            otherwise from run to run, and results would differ by rounding.
@@ -18,6 +20,8 @@
 #include "la/getrf_panel.h"
 
 #include <math.h>
+
+enum { FEWEST = 4 }; /* block columns, for what is no factorisation */
 
 /* Nanoseconds, for doubles. */
 static const double update_ns = 1 / 48.0; /* an operation of an update */
@@ -27,6 +31,9 @@ static const double gang_ns = 1.9;        /* by us */
 static const double square_ns = 0.006;    /* n n n that only one core does */
 static const double meeting_ns[2] = {150,
                                      100}; /* that, and so much per member */
+
+static const double thin = 6; /* an update of n columns is slower by thin / n */
+static const double task_ns = 3000; /* a task takes so much more */
 
 static const double margin = 0.95; /* a gang has to be that much better */
 
@@ -65,14 +72,22 @@ unsigned heddle_la_panel_largest(unsigned ncores)
     return most;
 }
 
+/* Seconds of an update of m x width by k columns. */
+static double update_seconds(enum heddle_la_type t, size_t m, size_t k,
+                             size_t width)
+{
+    return 1e-9 * (task_ns + weight(t) * 2 * (double)m * (double)width *
+                                 update_ns * ((double)k + thin));
+}
+
 /* Seconds of a step whose panel is made by a gang of that size. */
 static double step_seconds(const struct la_panel_case *c, unsigned ngang)
 {
     const double p = (double)c->ncores, g = (double)ngang;
-    const double column =
-        1e-9 * weight(c->t) * 2 * (double)c->m * (double)c->n * update_ns;
-    const double next = column * (double)la_min(c->nb, c->columns),
-                 work = column * (double)c->columns;
+    const size_t width = la_min(c->nb, c->columns);
+    const double next = width > 0 ? update_seconds(c->t, c->m, c->n, width) : 0,
+                 work =
+                     width > 0 ? next * (double)c->columns / (double)width : 0;
     const double panel = heddle_la_panel_seconds(c->t, c->m, c->n, ngang);
     /* Where there are fewer updates than cores some are there at once. */
     const double busy = next > 0 ? fmin(1, work / next / p) : 0;
@@ -94,4 +109,44 @@ unsigned heddle_la_panel_choose(const struct la_panel_case *c)
     LA_GANGS(BETTER)
 #undef BETTER
     return best;
+}
+
+/* Seconds of LU of order n with block columns of that width, of one core each: the
+ * first panel, then the updates of each step beside the next panel. */
+static double all_seconds(size_t n, size_t nb, unsigned ncores)
+{
+    double sum = heddle_la_panel_seconds(LA_D, n, la_min(n, nb), 1);
+
+    for (size_t k0 = 0; k0 + nb < n; k0 += nb) {
+        const size_t rest = n - k0 - nb, width = la_min(nb, rest);
+        const double next = update_seconds(LA_D, n - k0, nb, width),
+                     work = next * (double)rest / (double)width,
+                     panel = heddle_la_panel_seconds(LA_D, rest, width, 1);
+
+        sum += fmax(next + panel, (work + panel) / (double)ncores);
+    }
+    return sum;
+}
+
+size_t heddle_la_width(size_t n, unsigned ncores)
+{
+    static const size_t widths[] = {48, 64, 96, 144, 192, 256};
+    const unsigned p = ncores > 0 ? ncores : 1;
+    const size_t most = 256, least = p > 4 ? 128 : 48;
+    size_t nb = least;
+    double best;
+
+    if (n >= 10 * most * p)
+        return most;
+    best = all_seconds(n, nb, p);
+    for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++)
+        if (widths[i] > least && n / widths[i] >= FEWEST) {
+            const double t = all_seconds(n, widths[i], p);
+
+            if (t < best) {
+                best = t;
+                nb = widths[i];
+            }
+        }
+    return nb;
 }

@@ -49,4 +49,7 @@ unsigned heddle_la_panel_choose(const struct la_panel_case *c);
 /* The largest gang of so many cores; 1: none. */
 unsigned heddle_la_panel_largest(unsigned ncores);
 
+/* How wide the block columns of a matrix of order n should be, on cores. */
+size_t heddle_la_width(size_t n, unsigned ncores);
+
 #endif /* HEDDLE_LA_GETRF_PANEL_H */
