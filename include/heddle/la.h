@@ -71,6 +71,23 @@ enum heddle_la_low {
 /* "auto", "single", "tf32", "half", "halves"; "unknown" for other values. */
 HEDDLE_API const char *heddle_la_low_name(enum heddle_la_low low);
 
+/*
+ * Who makes the panels of getrf on cores, and of the routines that use it:
+ *
+ *   SINGLE  one core, with LAPACK
+ *   GANG    as many cores as there are, 16 at most, each on some of the rows
+ *
+ * What they find differs by rounding.
+ */
+enum heddle_la_panel {
+    HEDDLE_LA_PANEL_AUTO = 0, /* for each panel what ends sooner, by a model */
+    HEDDLE_LA_PANEL_SINGLE,
+    HEDDLE_LA_PANEL_GANG
+};
+
+/* "auto", "single", "gang"; "unknown" for other values. */
+HEDDLE_API const char *heddle_la_panel_name(enum heddle_la_panel panel);
+
 struct heddle_la_opts {
     size_t size;      /* sizeof(struct heddle_la_opts) */
     size_t nb;        /* width of block columns; 0: by matrix and machine */
@@ -79,7 +96,8 @@ struct heddle_la_opts {
     /* The routine that matters most, as "gemm", "potrf" or "getrf", for the width of
      * block columns; NULL: not known. Any may be called. Read by heddle_la_create(). */
     const char *routine;
-    enum heddle_la_low low; /* what gesv_mixed and posv_mixed try first */
+    enum heddle_la_low low;     /* what gesv_mixed and posv_mixed try first */
+    enum heddle_la_panel panel; /* of getrf, on cores */
 };
 
 /* --- a sequence of calls -------------------------------------------------- */

@@ -753,6 +753,9 @@ heddle_group *heddle_exec_group(const struct heddle_exec *x);
 
 heddle_status heddle_gang_run(struct heddle_exec *x, struct exec_slow *s,
                               heddle_run_fn run, unsigned size);
+/* Are there enough threads for a gang of that size, of which w would be one? They may
+ * have gone when it forms. */
+bool heddle_gang_fits(const struct worker *w, unsigned size);
 /* Joins a gang that needs members. True: took part in one. */
 bool heddle_gang_join(struct worker *w);
 

@@ -98,13 +98,18 @@ bool heddle_gang_join(struct worker *w)
 }
 
 /* How many workers can come at all. */
-static unsigned gang_present(heddle_ctx *ctx)
+static unsigned gang_present(const heddle_ctx *ctx)
 {
     /* Relaxed: asked again and again. */
     const bool has_master =
         !ctx->helps || heddle_load_rlx(&ctx->master.is_locked) != 0;
 
     return ctx->nworkers - (has_master ? 0 : 1);
+}
+
+bool heddle_gang_fits(const struct worker *w, unsigned size)
+{
+    return w->gang_depth == 0 && size <= gang_present(w->ctx);
 }
 
 /* Waits until enough have joined. False: dissolved. */
@@ -139,7 +144,7 @@ heddle_status heddle_gang_run(struct heddle_exec *x, struct exec_slow *s,
     uint32_t helpers;
     heddle_status st = TASK_PUT_BACK;
 
-    if (w->gang_depth > 0 || size > gang_present(ctx))
+    if (!heddle_gang_fits(w, size))
         return TASK_PUT_BACK;
     s->gang = &g;
     g.x = *x;

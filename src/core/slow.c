@@ -345,6 +345,22 @@ static unsigned slow_next_variant(const struct heddle_exec *x,
     return n;
 }
 
+/* v, or the next variant when v is a gang for which too few threads are there now. */
+static unsigned slow_possible_variant(const struct heddle_exec *x,
+                                      const struct task_ext *ext, unsigned v)
+{
+    const struct heddle_variant *var = x->kinfo->kernel->variants;
+
+    if (x->ctx->checks || heddle_dev_is_virtual(x->ctx))
+        return v;
+    for (unsigned i = 0, k = v; i < x->kinfo->nvariants; i++) {
+        if (var[k].gang <= 1 || heddle_gang_fits(x->worker, var[k].gang))
+            return k;
+        k = slow_next_variant(x, ext, k);
+    }
+    return v; /* all are: it has to wait */
+}
+
 /* Variants in turn: one that declines passes to the next for free, one that
  * fails uses up a retry. */
 static heddle_status slow_try_variants(struct heddle_exec *x,
@@ -368,6 +384,8 @@ static heddle_status slow_try_variants(struct heddle_exec *x,
     if (retries > 0)
         HEDDLE_TRY(slow_backup(x));
     for (;;) {
+        if (only == 0)
+            v = slow_possible_variant(x, ext, v);
         st = slow_run_variant(x, v);
         if (st == HEDDLE_OK || st == TASK_PUT_BACK || x->scope != NULL)
             return st;

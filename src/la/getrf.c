@@ -15,10 +15,15 @@
  * and a product is one. Where products are made of halves, the rows below L_kk are there
  * as such, made once for all updates. On cores alone it leaves itself packed, where that
  * is quicker than the BLAS (packed.h), and updates read nothing else.
+ *
+ * A panel is made by one core with LAPACK, by a gang of them (getrf_panel.h) or, where
+ * there is one, by a GPU. On cores a model chooses, when the step is submitted; whether
+ * a core or the GPU does it is up to the scheduler.
  */
 #include <string.h>
 
 #include "la/cuda_mixed.h"
+#include "la/getrf_panel.h"
 #include "la/la.h"
 #include "la/packed.h"
 
@@ -32,6 +37,7 @@ struct getrf_arg {
     struct la_head h;
     size_t k, k0, nk; /* block k, rows and columns of its diagonal block */
     size_t nsteps;    /* of a back task: pivots of so many blocks */
+    unsigned ngang;   /* the panel is cut for so many cores; 1: it is not */
     bool has_pivots, has_aux, is_packed;
     bool
         has_halves; /* aux has the rows below the diagonal block as halves too */
@@ -112,14 +118,16 @@ static void fill_aux(enum heddle_la_type t, struct la_block l, const int *ipiv,
     }
 }
 
-/* For updates on cores, of a panel from its first row on. */
+/* For updates on cores, of a panel from its first row on; each member of a gang does
+ * its part. */
 static heddle_status pack_panel(struct heddle_exec *x, struct la_block a)
 {
     const struct getrf_arg *g = heddle_exec_arg(x);
     const int *ipiv = g->has_pivots ? heddle_exec_ptr(x, 1) : NULL;
 
     return heddle_packed_lu_panel(la_part(g->h.t, a, 0, 0, a.m, g->nk), ipiv,
-                                  (int)g->k0 + 1,
+                                  (int)g->k0 + 1, heddle_exec_gang_rank(x),
+                                  heddle_exec_gang_size(x),
                                   heddle_exec_ptr(x, g->has_pivots ? 2 : 1))
                ? HEDDLE_OK
                : HEDDLE_ENOMEM;
@@ -136,34 +144,70 @@ static void *halves_of(const struct getrf_arg *g, struct heddle_exec *x)
     return (char *)heddle_exec_ptr(x, 3) + la_half_at(g->h.t, g->nk);
 }
 
+/* What follows a panel with pivots: they become rows of the whole matrix. */
+static void end_panel(struct heddle_exec *x, struct la_block a, int info)
+{
+    const struct getrf_arg *g = heddle_exec_arg(x);
+    int *ipiv = heddle_exec_ptr(x, 1);
+
+    for (size_t i = 0; i < g->nk; i++)
+        ipiv[i] += (int)g->k0;
+    if (g->has_aux)
+        fill_aux(g->h.t, la_part(g->h.t, a, 0, 0, a.m, g->nk), ipiv, g->k0,
+                 heddle_exec_ptr(x, 3));
+    if (g->has_halves)
+        heddle_la_half_left(g->h.low, below_of(g, a), halves_of(g, x));
+    if (info > 0)
+        heddle_la_found(&g->h, (int)g->k0 + info, false);
+}
+
+/* The panel's block column, from its first row on. */
+static struct la_block panel_of(struct heddle_exec *x)
+{
+    const struct getrf_arg *g = heddle_exec_arg(x);
+    const struct la_block all = la_operand(x, 0);
+
+    return la_part(g->h.t, all, g->k0, 0, all.m - g->k0, all.n);
+}
+
 static heddle_status run_panel(struct heddle_exec *x)
 {
     const struct getrf_arg *g = heddle_exec_arg(x);
-    const enum heddle_la_type t = g->h.t;
-    const struct la_block all = la_operand(x, 0);
-    const struct la_block a = la_part(t, all, g->k0, 0, all.m - g->k0, all.n);
-    int info;
+    const struct la_block a = panel_of(x);
 
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
-    if (!g->has_pivots) {
-        heddle_la_found(&g->h, nopiv_panel(t, a, g->k0), false);
-        return g->is_packed ? pack_panel(x, a) : HEDDLE_OK;
-    }
-    {
-        int *ipiv = heddle_exec_ptr(x, 1);
+    if (g->has_pivots)
+        end_panel(x, a, heddle_blas_getrf(g->h.t, a, heddle_exec_ptr(x, 1)));
+    else
+        heddle_la_found(&g->h, nopiv_panel(g->h.t, a, g->k0), false);
+    return g->is_packed ? pack_panel(x, a) : HEDDLE_OK;
+}
 
-        info = heddle_blas_getrf(t, a, ipiv);
-        for (size_t i = 0; i < g->nk; i++)
-            ipiv[i] += (int)g->k0;
-        if (g->has_aux)
-            fill_aux(t, la_part(t, a, 0, 0, a.m, g->nk), ipiv, g->k0,
-                     heddle_exec_ptr(x, 3));
-        if (g->has_halves)
-            heddle_la_half_left(g->h.low, below_of(g, a), halves_of(g, x));
-    }
-    if (info > 0)
-        heddle_la_found(&g->h, (int)g->k0 + info, false);
+/* What the members of a gang share. */
+struct gang_room {
+    char panel[LA_PANEL_ROOM];
+    bool is_off; /* for all of them, as one of them has found it */
+    int info;
+};
+
+/* Every member comes here; with one of them, it does all parts. */
+static heddle_status run_gang(struct heddle_exec *x)
+{
+    const struct getrf_arg *g = heddle_exec_arg(x);
+    const struct la_block a = panel_of(x);
+    struct gang_room *room = heddle_exec_scratch(x);
+    const bool is_first = heddle_exec_gang_rank(x) == 0;
+
+    if (is_first)
+        room->is_off = heddle_la_is_broken(&g->h);
+    heddle_exec_gang_barrier(x);
+    if (room->is_off)
+        return HEDDLE_OK;
+    LA_TRY(heddle_la_gang_panel(x, g->ngang, g->h.t, a, heddle_exec_ptr(x, 1),
+                                room->panel, &room->info));
+    if (is_first)
+        end_panel(x, a, room->info);
     return g->is_packed ? pack_panel(x, a) : HEDDLE_OK;
 }
 
@@ -271,8 +315,7 @@ static heddle_status cuda_panel(struct heddle_exec *x)
 {
     const struct getrf_arg *g = heddle_exec_arg(x);
     const enum heddle_la_type t = g->h.t;
-    const struct la_block all = la_operand(x, 0);
-    const struct la_block a = la_part(t, all, g->k0, 0, all.m - g->k0, all.n);
+    const struct la_block a = panel_of(x);
     int *info = heddle_exec_ptr(x, 2);
     struct la_gpu gpu;
 
@@ -388,6 +431,24 @@ static const heddle_kernel kernel_panel = {
                   .is_urgent = 1}},
     .cost = cost_panel};
 
+/* A gang, or one core in its place where there are too few threads now. */
+#define GANG_KERNEL(n)                                                         \
+    {.size = sizeof(heddle_kernel),                                            \
+     .name = "getrf_panel_gang" #n,                                            \
+     .noperands = 2,                                                           \
+     .mode = {HEDDLE_RW, HEDDLE_W},                                            \
+     .variants = {{.name = "gang",                                             \
+                   .device = HEDDLE_DEV_CPU,                                   \
+                   .run = run_gang,                                            \
+                   .gang = (n),                                                \
+                   .scratch_bytes = sizeof(struct gang_room)},                 \
+                  {.name = "alone",                                            \
+                   .device = HEDDLE_DEV_CPU,                                   \
+                   .run = run_gang,                                            \
+                   .scratch_bytes = sizeof(struct gang_room)}},                \
+     .cost = cost_panel},
+static const heddle_kernel kernel_gang[] = {LA_GANGS(GANG_KERNEL)};
+
 static const heddle_kernel kernel_update = {
     .size = sizeof(heddle_kernel),
     .name = "getrf_update",
@@ -455,6 +516,37 @@ static heddle_status submit_back(const struct getrf_call *c, struct getrf_arg g,
     return HEDDLE_OK;
 }
 
+static const heddle_kernel *panel_kernel(unsigned ngang)
+{
+    for (size_t i = 0; i < sizeof(kernel_gang) / sizeof(kernel_gang[0]); i++)
+        if (kernel_gang[i].variants[0].gang == ngang)
+            return &kernel_gang[i];
+    return &kernel_panel;
+}
+
+/* How many cores make the panel of step k. Where there is a GPU, its scheduler is
+ * asked, which knows of single cores only. */
+static unsigned pick_gang(const struct getrf_arg *g, const heddle_matrix *a)
+{
+    const heddle_la *la = g->h.la;
+    const bool has_cores =
+        la->opts.devices == 0 || (la->opts.devices >> HEDDLE_DEV_CPU & 1) != 0;
+
+    if (!g->has_pivots || !has_cores ||
+        la->opts.panel == HEDDLE_LA_PANEL_SINGLE)
+        return 1;
+    if (la->opts.panel == HEDDLE_LA_PANEL_GANG)
+        return heddle_la_panel_largest(la->ncores);
+    return la->has_cuda ? 1
+                        : heddle_la_panel_choose(&(struct la_panel_case){
+                              .t = g->h.t,
+                              .m = a->m - g->k0,
+                              .n = g->nk,
+                              .columns = a->n - la_min(a->n, g->k0 + a->nb),
+                              .nb = a->nb,
+                              .ncores = la->ncores});
+}
+
 /* The panel of step k, then the columns on its right. aux: what updates on a GPU
  * want, or on cores (is_packed). */
 static heddle_status submit_step(const struct getrf_call *c,
@@ -478,8 +570,8 @@ static heddle_status submit_step(const struct getrf_call *c,
         modes[n] = HEDDLE_W;
         op[n++] = aux;
     }
-    LA_TRY(heddle_la_submit(g->h.la, &kernel_panel, op, modes, n, g, sizeof(*g),
-                            (int)(2 * (a->nt - g->k) + 1)));
+    LA_TRY(heddle_la_submit(g->h.la, panel_kernel(g->ngang), op, modes, n, g,
+                            sizeof(*g), (int)(2 * (a->nt - g->k) + 1)));
     n = g->is_packed ? 2 : pivots == NULL ? 2 : aux == NULL ? 3 : 4;
     for (size_t j = g->k + 1; j < a->nt; j++) {
         static const enum heddle_mode update[4] = {HEDDLE_R, HEDDLE_RW,
@@ -553,6 +645,7 @@ static heddle_status submit_steps(struct getrf_call *c, struct getrf_arg *g)
         g->k0 = la_first(a, k);
         g->nk = la_min(a->nb, n - g->k0);
         g->nsteps = 1;
+        g->ngang = pick_gang(g, a);
         LA_TRY(submit_with_aux(c, g));
         if (!g->has_pivots || at_end || ((k + 1) % back != 0 && k + 1 < nsteps))
             continue;

@@ -35,6 +35,13 @@ const char *heddle_la_low_name(enum heddle_la_low low)
     return (unsigned)low <= HEDDLE_LA_LOW_HALVES ? names[low] : "unknown";
 }
 
+const char *heddle_la_panel_name(enum heddle_la_panel panel)
+{
+    static const char *const names[] = {"auto", "single", "gang"};
+
+    return (unsigned)panel <= HEDDLE_LA_PANEL_GANG ? names[panel] : "unknown";
+}
+
 int heddle_la_is_inside(void)
 {
     return heddle_blas_is_inside();
@@ -82,6 +89,7 @@ heddle_status heddle_la_create(heddle_ctx *ctx,
         (opts != NULL &&
          (opts->size != sizeof(*opts) ||
           (unsigned)opts->low > HEDDLE_LA_LOW_HALVES ||
+          (unsigned)opts->panel > HEDDLE_LA_PANEL_GANG ||
           opts->priority > INT32_MAX / 2 || opts->priority < INT32_MIN / 2)))
         return HEDDLE_EINVAL;
     la = heddle_zalloc(&heddle_allocator_default, 1, sizeof(*la));

@@ -2,10 +2,11 @@
 /*
  * matrix: block columns of column-major memory, or of the runtime's.
  *
- * Width      of a block column, when nobody says it: wide enough that products
- *            run at full speed, and enough of them that all cores have work.
+ * Width      of a block column, when nobody says it: by a model of LU on cores, by
+ *            a table where there is a GPU.
  */
 #include "base/alloc.h"
+#include "la/getrf_panel.h"
 #include "la/product.h"
 
 /* As LA_LIST, for devices: what a task needs there at once has to fit, and only the
@@ -32,17 +33,11 @@ size_t heddle_la_device_wide(const char *routine)
 
 static size_t pick_nb(const heddle_la *la, size_t m, size_t n)
 {
-    const size_t cores = la_max(la->ncores, 1), want = 10 * cores;
-    const size_t least = cores > 4 ? 128 : 64;
-    size_t nb = 256;
-
     if (la->opts.nb != 0)
         return la->opts.nb;
     if (la->has_cuda && la_min(m, n) >= 4096)
         return la_min(m, n) >= la->device_wide ? 1024 : 512;
-    while (nb > least && n / nb < want)
-        nb -= 64;
-    return nb;
+    return heddle_la_width(n, la->ncores);
 }
 
 static heddle_status make_columns(heddle_la *la, heddle_matrix *a, void *ptr,

@@ -46,6 +46,13 @@ static heddle_status call_lu(struct use *u)
     return heddle_la_getrf(u->la, u->b, u->ipiv);
 }
 
+/* The same, with panels by both cores. */
+static heddle_status call_lu_gang(struct use *u)
+{
+    u->la->opts.panel = HEDDLE_LA_PANEL_GANG;
+    return call_lu(u);
+}
+
 static heddle_status call_cholesky(struct use *u)
 {
     LA_TRY(matrices(u, N, N, 5));
@@ -179,6 +186,11 @@ TEST(lu)
     try_all(call_lu);
 }
 
+TEST(lu_gang)
+{
+    try_all(call_lu_gang);
+}
+
 TEST(cholesky)
 {
     try_all(call_cholesky);
@@ -224,5 +236,5 @@ TEST(mixed)
     try_all(call_mixed);
 }
 
-TEST_MAIN(lu, cholesky, qr, lq, least_squares, tree, by_cholesky, sketch,
-          products, mixed)
+TEST_MAIN(lu, lu_gang, cholesky, qr, lq, least_squares, tree, by_cholesky,
+          sketch, products, mixed)

@@ -210,17 +210,24 @@ static bool fill_moves(size_t m, size_t n, const int *ipiv, int first,
 }
 
 bool heddle_packed_lu_panel(struct la_block l, const int *ipiv, int first,
-                            void *to)
+                            unsigned part, unsigned nparts, void *to)
 {
     const struct la_packed *f = heddle_packed();
     const struct lu_panel p = lu_panel(f, to, l.m, l.n);
+    const size_t below = l.m - l.n,
+                 each = round_up(below / nparts + 1, BLOCK * f->rows),
+                 from = la_min(part * each, below),
+                 rows = la_min(each, below - from);
 
-    if (!fill_moves(l.m, l.n, ipiv, first, &p))
+    if (part == 0 && !fill_moves(l.m, l.n, ipiv, first, &p))
         return false;
-    heddle_packed_left('N', 1, la_part(LA_D, l, 0, 0, l.n, l.n), 0, 0, l.n, l.n,
-                       to);
-    heddle_packed_left('N', -1, la_part(LA_D, l, l.n, 0, l.m - l.n, l.n), 0, 0,
-                       l.m - l.n, l.n, (double *)to + (p.below - p.triangle));
+    if (part == 0)
+        heddle_packed_left('N', 1, la_part(LA_D, l, 0, 0, l.n, l.n), 0, 0, l.n,
+                           l.n, to);
+    if (rows > 0)
+        heddle_packed_left('N', -1, la_part(LA_D, l, l.n + from, 0, rows, l.n),
+                           from, 0, below, l.n,
+                           (double *)to + (p.below - p.triangle));
     return true;
 }
 

@@ -58,9 +58,11 @@ void heddle_packed_multiply(size_t k, const double *left, const double *right,
  * updates call the BLAS. */
 size_t heddle_packed_lu_bytes(enum heddle_la_type t, size_t m, size_t n);
 /* The factorised panel, from its first row on. Its pivots are rows of a matrix in
- * which that row has the number `first`; NULL: none. False: no memory. */
+ * which that row has the number `first`; NULL: none. The work is cut into nparts,
+ * of which the first one needs memory; all of them together are the whole. False: no
+ * memory. */
 bool heddle_packed_lu_panel(struct la_block l, const int *ipiv, int first,
-                            void *to);
+                            unsigned part, unsigned nparts, void *to);
 /* What the panel of n columns means for the columns c on its right, from its first
  * row on: rows change places, a solve, a product. False: no memory, c as it was. */
 bool heddle_packed_lu_update(const void *panel, size_t n, struct la_block c);

@@ -125,6 +125,7 @@ static void step(size_t m, size_t w, size_t n, const int *ipiv,
                  struct heddle_rng *rng)
 {
     const size_t ld = m + 1;
+    const unsigned nparts = 1 + (unsigned)(m % 3);
     double *l = numbers(ld * w, rng), *c = numbers(ld * n, rng),
            *want = copy_of(c, ld * n);
     void *panel = room(heddle_packed_lu_bytes(LA_D, m, w));
@@ -132,8 +133,10 @@ static void step(size_t m, size_t w, size_t n, const int *ipiv,
 
     for (size_t i = 0; i < w && ipiv != NULL; i++)
         shifted[i] = ipiv[i] + 7;
-    CHECK(heddle_packed_lu_panel((struct la_block){l, m, w, ld},
-                                 ipiv != NULL ? shifted : NULL, 8, panel));
+    for (unsigned i = 0; i < nparts; i++)
+        CHECK(heddle_packed_lu_panel((struct la_block){l, m, w, ld},
+                                     ipiv != NULL ? shifted : NULL, 8, i,
+                                     nparts, panel));
     CHECK(heddle_packed_lu_update(panel, w, (struct la_block){c, m, n, ld}));
     if (ipiv != NULL)
         swap_plain(want, ld, n, ipiv, w);

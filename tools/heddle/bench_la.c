@@ -45,7 +45,7 @@ struct la_bench {
     struct cli *c;
     const struct la_row *row;
     struct bench_opts o;
-    const char *type, *nb_text, *peer_name, *limit_text, *low_name;
+    const char *type, *nb_text, *peer_name, *limit_text, *low_name, *panel_name;
     uint64_t n, m, nrhs, nb, rounds;
     bool check, is_resident, no_bound;
 
@@ -369,6 +369,7 @@ static int print_json(struct la_bench *b)
     if (b->row->nrhs != 0)
         heddle_json_key_uint(&j, "nrhs", b->p.nrhs);
     heddle_json_key_uint(&j, "nb", b->ours.nb_used);
+    heddle_json_key_str(&j, "panel", heddle_la_panel_name(b->p.panel));
     heddle_json_key_str(&j, "devices", b->o.devices);
     if (b->o.device_memory != 0)
         heddle_json_key_uint(&j, "device_memory", b->o.device_memory);
@@ -572,6 +573,28 @@ static int parse_low(struct la_bench *b)
     return 0;
 }
 
+static int parse_panel(struct la_bench *b)
+{
+    const char *name = b->row->name;
+
+    if (b->panel_name == NULL)
+        return 0;
+    if (strcmp(name, "getrf") != 0 && strcmp(name, "gesv") != 0 &&
+        strcmp(name, "gesv_mixed") != 0)
+        return cli_error(b->c,
+                         "%s has no panels to choose: --panel is of getrf, "
+                         "gesv and gesv_mixed",
+                         name);
+    while (b->p.panel < HEDDLE_LA_PANEL_GANG &&
+           strcmp(heddle_la_panel_name(b->p.panel), b->panel_name) != 0)
+        b->p.panel++;
+    if (strcmp(heddle_la_panel_name(b->p.panel), b->panel_name) != 0)
+        return cli_error(b->c,
+                         "--panel is '%s', but it must be auto, single or gang",
+                         b->panel_name);
+    return 0;
+}
+
 static int parse(struct la_bench *b, int argc, char **argv)
 {
     const char *const all = "sdcz";
@@ -585,6 +608,7 @@ static int parse(struct la_bench *b, int argc, char **argv)
         {"--rounds", CLI_UINT, &b->rounds, 1, LA_MAX_ROUNDS},
         {"--peer", CLI_STRING, &b->peer_name, 0, 0},
         {"--low", CLI_STRING, &b->low_name, 0, 0},
+        {"--panel", CLI_STRING, &b->panel_name, 0, 0},
         {"--check", CLI_FLAG, &b->check, 0, 0},
         {"--workers", CLI_UINT, &b->o.workers, 1, 4096},
         {"--sched", CLI_STRING, &b->o.sched, 0, 0},
@@ -616,6 +640,8 @@ static int parse(struct la_bench *b, int argc, char **argv)
     rc = parse_sizes(b);
     if (rc == 0)
         rc = parse_low(b);
+    if (rc == 0)
+        rc = parse_panel(b);
     return rc == 0 ? parse_peer(b) : rc;
 }
 
@@ -688,6 +714,8 @@ static int la_run(struct cli *c, int argc, char **argv)
     "  --low            of gesv_mixed and posv_mixed on a GPU: auto, single, " \
     "tf32,\n"                                                                  \
     "                   half or halves\n"                                      \
+    "  --panel          of getrf, gesv and gesv_mixed on cores: auto, single " \
+    "or gang\n"                                                                \
     "  --check          compute the residual, which must be small: of the "    \
     "whole\n"                                                                  \
     "                   matrix up to order 512, else of its product with "     \

@@ -94,6 +94,7 @@ struct la_problem {
     size_t work_bytes;
     int iterations;         /* of the latest run that refined; -1: it did not */
     enum heddle_la_low low; /* what such a run tries first */
+    enum heddle_la_panel panel;       /* of LU */
     struct heddle_la_refined refined; /* what it says, if it is ours */
     bool is_restored; /* once: then what nobody writes is there */
     unsigned nthreads;

@@ -291,7 +291,8 @@ int la_side_run(struct la_side *s, bool wants_results, double *ns_out)
                                         .nb = s->nb,
                                         .routine = s->is_other ? row->self_name
                                                                : row->name,
-                                        .low = s->p->low};
+                                        .low = s->p->low,
+                                        .panel = s->p->panel};
     struct la_call k = {.p = s->p};
     heddle_status st = heddle_la_create(s->ctx, &opts, &k.la);
 

@@ -16,6 +16,8 @@ fails 2 "no type 'dd'" bench potrf --type dd
 fails 2 'has no type s' bench gesv_mixed --type s
 fails 2 'must be auto, single, tf32, half or halves' bench gesv_mixed --low x
 fails 2 'does not refine' bench gesv --low tf32
+fails 2 'must be auto, single or gang' bench getrf --panel x
+fails 2 'no panels to choose' bench potrf --panel gang
 fails 2 '--n' bench potrf --n 0
 fails 2 '--nb is' bench potrf --nb 0
 fails 2 '--nb is' bench potrf --nb wide
@@ -52,6 +54,11 @@ right="r[0]['residual'] is not None and
 json 1 bench gesv_mixed --n 100 --rounds 1 --check --no-bound --low halves
 holds "r[0]['low'] == 'single' and r[0]['tries'] == 1 and not r[0]['fell_back']"
 holds "r[0]['refine'] == 'classic' and r[0]['residual'] <= r[0]['residual_limit']"
+for panel in auto single gang; do
+    json 1 bench getrf --n 300 --m 400 --nb 40 --workers 3 --rounds 1 --check \
+        --no-bound --panel $panel
+    holds "r[0]['panel'] == '$panel' and $right"
+done
 json 1 bench potrf --n 200 --type d --nb 48 --rounds 3 --workers 2 --check
 holds "{'name', 'version', 'machine', 'workers', 'sched', 'type', 'm', 'n', 'nb',
     'seconds', 'seconds_min', 'seconds_max', 'gflops', 'peer', 'peer_is',
