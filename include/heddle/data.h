@@ -21,8 +21,8 @@
  *           fetch such data again, since they may have been written; not those
  *           that are pinned there (HEDDLE_PIN), which are written between acquire
  *           and release only. unref returns at once: the handle goes when the
- *           tasks that use it have ended; the last one also ends what the
- *           program has acquired on it.
+ *           tasks that use it have ended; the last one also ends what
+ *           heddle_handle_acquire() holds on it (not what a callback was given).
  * Failure:  a handle or view whose writer failed is marked; a task that would
  *           read any part of it is cancelled instead. The mark goes when the
  *           same handle or view, or one that contains it, is written whole

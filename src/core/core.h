@@ -769,9 +769,9 @@ void heddle_check_lend(struct heddle_exec *x, bool is_return);
 
 /* --- handle.c ------------------------------------------------------------ */
 
-/* Drops a reference; frees when it was the last. Any thread. */
 /* A reference that is not the program's; returns h. */
 heddle_handle *heddle_unit_ref(heddle_handle *h);
+/* Drops a reference; frees when it was the last. Any thread. */
 void heddle_unit_unref(heddle_handle *h);
 /* Frees a unit that nobody refers to any more. */
 void heddle_unit_free(heddle_handle *h);

@@ -345,20 +345,39 @@ static unsigned slow_next_variant(const struct heddle_exec *x,
     return n;
 }
 
-/* v, or the next variant when v is a gang for which too few threads are there now. */
+/* v, or the next variant that has not declined when v is a gang for which too few
+ * threads are there now. */
 static unsigned slow_possible_variant(const struct heddle_exec *x,
-                                      const struct task_ext *ext, unsigned v)
+                                      const struct task_ext *ext, unsigned v,
+                                      uint32_t declined)
 {
     const struct heddle_variant *var = x->kinfo->kernel->variants;
 
     if (x->ctx->checks || heddle_dev_is_virtual(x->ctx))
         return v;
     for (unsigned i = 0, k = v; i < x->kinfo->nvariants; i++) {
-        if (var[k].gang <= 1 || heddle_gang_fits(x->worker, var[k].gang))
+        if ((declined >> v & 1) != 0)
+            v = k; /* of those that have to wait, one that has not declined */
+        if ((declined >> k & 1) == 0 &&
+            (var[k].gang <= 1 || heddle_gang_fits(x->worker, var[k].gang)))
             return k;
         k = slow_next_variant(x, ext, k);
     }
-    return v; /* all are: it has to wait */
+    return v;
+}
+
+static bool slow_all_declined(const struct heddle_exec *x,
+                              const struct task_ext *ext, uint32_t declined)
+{
+    const unsigned n = x->kinfo->nvariants;
+    unsigned k = n - 1;
+
+    for (unsigned i = 0; i < n; i++) {
+        k = slow_next_variant(x, ext, k);
+        if ((declined >> k & 1) == 0)
+            return false;
+    }
+    return true;
 }
 
 /* Variants in turn: one that declines passes to the next for free, one that
@@ -385,14 +404,13 @@ static heddle_status slow_try_variants(struct heddle_exec *x,
         HEDDLE_TRY(slow_backup(x));
     for (;;) {
         if (only == 0)
-            v = slow_possible_variant(x, ext, v);
+            v = slow_possible_variant(x, ext, v, declined);
         st = slow_run_variant(x, v);
         if (st == HEDDLE_OK || st == TASK_PUT_BACK || x->scope != NULL)
             return st;
         if (st == HEDDLE_EDECLINED) {
             declined |= UINT32_C(1) << v;
-            if (only != 0 ||
-                (declined >> slow_next_variant(x, ext, v) & 1) != 0) {
+            if (only != 0 || slow_all_declined(x, ext, declined)) {
                 snprintf(x->slow->message, sizeof(x->slow->message),
                          "every variant declined");
                 return HEDDLE_ENOVARIANT;

@@ -167,7 +167,7 @@ heddle_status heddle_energy_write(const heddle_energy *e, const char *path,
     if (e == NULL || path == NULL || path[0] == '\0')
         return heddle_energy_why(why, cap, HEDDLE_EINVAL,
                                  "a model and a file name are needed");
-    if (realpath(path, real) != NULL) /* a link stays one */
+    if (realpath(path, real) != NULL) /* a link to a file stays one */
         path = real;
     heddle_text_init(&t, own, sizeof(own));
     heddle_text_add(&t, "%s.XXXXXX", path);

@@ -120,12 +120,11 @@ static void swap_plain(double *a, size_t ld, size_t n, const int *ipiv,
         }
 }
 
-/* The update of n columns by a panel of m x w with these pivots. */
-static void step(size_t m, size_t w, size_t n, const int *ipiv,
+/* The update of n columns by a panel of m x w with these pivots, packed in parts. */
+static void step(size_t m, size_t w, size_t n, const int *ipiv, unsigned nparts,
                  struct heddle_rng *rng)
 {
     const size_t ld = m + 1;
-    const unsigned nparts = 1 + (unsigned)(m % 3);
     double *l = numbers(ld * w, rng), *c = numbers(ld * n, rng),
            *want = copy_of(c, ld * n);
     void *panel = room(heddle_packed_lu_bytes(LA_D, m, w));
@@ -170,12 +169,26 @@ TEST(steps_of_lu)
 
                 for (size_t k = 0; k < w; k++) /* rows far away, near, again */
                     ipiv[k] = (int)(k + heddle_rng_next(&rng) % (m - k)) + 1;
-                step(m, w, ns[j], ipiv, &rng);
+                step(m, w, ns[j], ipiv, 1, &rng);
                 for (size_t k = 0; k < w; k++)
                     ipiv[k] = (int)m;
-                step(m, w, ns[j], ipiv, &rng);
-                step(m, w, ns[j], NULL, &rng);
+                step(m, w, ns[j], ipiv, 2, &rng);
+                step(m, w, ns[j], NULL, 3, &rng);
             }
+}
+
+/* So many rows that every part has some. */
+TEST(parts_of_lu)
+{
+    static const size_t below[] = {241, 500, 777, 1441};
+    struct heddle_rng rng;
+
+    if (heddle_packed() == NULL)
+        SKIP("this processor has no kernels for packed operands");
+    heddle_rng_seed(&rng, test_seed());
+    for (size_t i = 0; i < COUNT(below); i++)
+        for (unsigned nparts = 1; nparts <= 6; nparts++)
+            step(48 + below[i], 48, 5, NULL, nparts, &rng);
 }
 
 /* --- the routines -------------------------------------------------------------------- */
@@ -335,5 +348,5 @@ TEST(large_products)
     rig_close(&r);
 }
 
-TEST_MAIN(products, steps_of_lu, lu_is_lapacks, lu_of_bad_matrices,
+TEST_MAIN(products, steps_of_lu, parts_of_lu, lu_is_lapacks, lu_of_bad_matrices,
           lu_without_pivots, large_products)

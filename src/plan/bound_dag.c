@@ -173,7 +173,8 @@ static heddle_status sort_gaps(struct bound *b, struct heddle_scratch *mem)
 static heddle_status make_cuts(struct bound *b, struct heddle_scratch *mem)
 {
     const uint32_t n = b->g->nops;
-    const int64_t budget = (int64_t)b->job->m->budget;
+    const int64_t budget =
+        b->job->m->budget < INT64_MAX ? (int64_t)b->job->m->budget : INT64_MAX;
     int64_t *over = heddle_scratch_get(mem, n, sizeof(*over));
     int64_t sum = 0;
     uint32_t count = 0, stretch, seen = 0;

@@ -561,6 +561,8 @@ static enum answer raise_one(struct sets *s, uint32_t x, uint64_t enough,
         uint32_t left = before;
         enum answer a;
 
+        if (heddle_clock_ns() >= s->job->deadline_ns)
+            return UNKNOWN;
         s->limit = *out + *out / COARSE;
         s->limit = s->limit < enough ? s->limit : enough;
         a = search(s, x, &left);

@@ -24,6 +24,9 @@ HEDDLE_MUST_USE heddle_status heddle_plan_move(
     const struct heddle_plan_move_opts *mo, const struct heddle_plan_opts *o,
     struct heddle_plan_draft *out);
 
+/* The most values that such a graph is made for. */
+enum { HEDDLE_PLAN_LOADS = 2048 };
+
 /* A graph in which values come back over the link by cheap operations. */
 struct heddle_plan_loads {
     struct heddle_plan_graph *g;

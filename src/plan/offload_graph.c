@@ -224,8 +224,6 @@ size_t heddle_plan_loads_read(const struct heddle_plan_loads *l,
 
 /* ---- which values ------------------------------------------------------------ */
 
-enum { CANDIDATES = 2048 };
-
 struct candidate {
     double worth;     /* time per byte */
     double made, out; /* when its copy may begin, time that it takes */
@@ -297,7 +295,7 @@ static uint32_t find_candidates(const struct heddle_plan_job *job, uint32_t at,
             .value = v};
     }
     sort_candidates(out, n);
-    return n < CANDIDATES ? n : CANDIDATES;
+    return n < HEDDLE_PLAN_LOADS ? n : HEDDLE_PLAN_LOADS;
 }
 
 /* The chosen, ordered by when they are made and by when they are used. */

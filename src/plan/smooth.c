@@ -319,6 +319,12 @@ void heddle_plan_smooth(struct heddle_plan_search *x, struct heddle_plan_seq *s,
         for (uint32_t p = 0; p < m.n; p++)
             s->op[p] = m.item[m.at[p]].op;
         (void)!heddle_plan_seq_eval(s);
+        /* What is set aside goes by operations, here it went by positions. */
+        if (s->peak > m.most) {
+            for (uint32_t p = 0; p < m.n; p++)
+                s->op[p] = m.item[p].op;
+            (void)!heddle_plan_seq_eval(s);
+        }
         x->work += m.work / 4;
     }
     heddle_scratch_drop(&mem);

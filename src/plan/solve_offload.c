@@ -36,7 +36,7 @@ enum {
 static void set_stop(struct heddle_plan_joint *j, double part)
 {
     j->stop_s = j->begin_s + part * fmax(j->job->opts.time_limit_s - j->begin_s,
-                                         0.45 * j->job->opts.time_limit_s);
+                                         0.25 * j->job->opts.time_limit_s);
 }
 
 static bool can_move(const struct heddle_plan_job *job)
@@ -279,7 +279,8 @@ static heddle_status solve_set(struct heddle_plan_joint *j, uint8_t *is_moved,
     heddle_scratch_drop(&mem);
     if (st == HEDDLE_ENOMEM)
         return heddle_plan_joint_no_memory(j);
-    return st == HEDDLE_ENOENT ? HEDDLE_OK : st;
+    /* EINVAL: with the copies it is too large for a graph. */
+    return st == HEDDLE_ENOENT || st == HEDDLE_EINVAL ? HEDDLE_OK : st;
 }
 
 static heddle_status solve_loads(struct heddle_plan_joint *j, double part,
@@ -308,14 +309,19 @@ static heddle_status solve_same(struct heddle_plan_joint *j,
     const struct heddle_plan_job *job = j->job;
     uint8_t *is_moved =
         heddle_scratch_get(&j->mem, job->g->nvalues, sizeof(*is_moved));
+    uint32_t n = 0;
     double end;
 
     if (is_moved == NULL)
         return heddle_plan_joint_no_memory(j);
     HEDDLE_TRY(heddle_plan_entry_time(j, e));
     for (uint32_t i = 0; i < j->good.n; i++)
-        if (j->good.step[i].kind == HEDDLE_PLAN_OFFLOAD)
+        if (j->good.step[i].kind == HEDDLE_PLAN_OFFLOAD) {
             is_moved[j->good.step[i].what] = 1;
+            n++;
+        }
+    if (n > HEDDLE_PLAN_LOADS)
+        return HEDDLE_OK; /* such a graph takes too long */
     return solve_set(j, is_moved, share, &end);
 }
 
@@ -431,8 +437,9 @@ static heddle_status go_to(struct heddle_plan_joint *j, uint64_t target,
     static const uint32_t of_pool[] = {0, 0, 1, 0, 2, 0, 3};
     const uint64_t was = j->target;
     const uint32_t n = j->npool, k = of_pool[round % 7];
+    const double limit = j->job->opts.time_limit_s;
     struct heddle_plan_entry all[HEDDLE_PLAN_POOL];
-    double end;
+    double end, share;
 
     memcpy(all, j->pool, sizeof(all));
     if (target != was)
@@ -441,11 +448,13 @@ static heddle_status go_to(struct heddle_plan_joint *j, uint64_t target,
         target += (was - target + 1) / 2;
         HEDDLE_TRY(retime(j, all, n, target));
     }
+    share = fmin(j->job->g->nops > MANY ? 0.16 : 0.08,
+                 0.02 + (j->stop_s - heddle_plan_job_seconds(j->job)) / limit);
     if (!heddle_plan_joint_is_late(j) && j->npool == 0)
-        HEDDLE_TRY(solve_loads(j, parts[round % 6] * j->part, 0.08, &end));
+        HEDDLE_TRY(solve_loads(j, parts[round % 6] * j->part, fmin(share, 0.08),
+                               &end));
     else if (!heddle_plan_joint_is_late(j))
-        HEDDLE_TRY(solve_same(j, &j->pool[k < j->npool ? k : 0],
-                              j->job->g->nops > MANY ? 0.16 : 0.08));
+        HEDDLE_TRY(solve_same(j, &j->pool[k < j->npool ? k : 0], share));
     return heddle_plan_pool_climb(j);
 }
 
@@ -476,7 +485,8 @@ static heddle_status settle(struct heddle_plan_joint *j, bool has_other,
             ((*out != NULL || has_other) && heddle_plan_joint_is_late(j)))
             return HEDDLE_OK;
         j->stop_s -= (j->stop_s - heddle_plan_job_seconds(j->job)) / 2;
-        HEDDLE_TRY(go_to(j, (uint64_t)target, i));
+        HEDDLE_TRY(go_to(
+            j, target < budget ? (uint64_t)target : j->job->m->budget, i));
     }
 }
 
