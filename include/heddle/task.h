@@ -48,7 +48,8 @@ struct heddle_variant {
     const char *name;          /* NULL: the device's name */
     enum heddle_device device; /* required; 0 ends the list */
     heddle_run_fn run;         /* NULL: runs on simulated devices only */
-    unsigned gang;             /* workers at once, all or nothing; 0: 1 */
+    unsigned gang;             /* workers at once, all or nothing; 0: 1. With
+                                  too few there, the next variant is taken */
     size_t scratch_bytes;      /* see heddle_exec_scratch() */
     unsigned digits;    /* decimal digits of its results; 0: all there are */
     unsigned is_urgent; /* 1: many wait for it; on a device that can do so its

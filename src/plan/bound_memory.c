@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "plan/heap.h"
 
 #define NONE    HEDDLE_PLAN_NONE
 #define NSTATE  16384 /* sets of one search, at most */
@@ -67,8 +68,9 @@ static bool memory_init(struct memory *m, struct heddle_scratch *mem)
 
 /* ---- a queue, the lowest peak first; then the nearest to the end ------------ */
 
-static bool is_lower(const struct memory *m, uint32_t a, uint32_t b)
+static bool is_lower(const void *of, uint32_t a, uint32_t b)
 {
+    const struct memory *m = of;
     const struct state *x = &m->state[a], *y = &m->state[b];
 
     if (x->peak != y->peak)
@@ -76,37 +78,6 @@ static bool is_lower(const struct memory *m, uint32_t a, uint32_t b)
     if (x->far != y->far)
         return x->far < y->far;
     return a < b;
-}
-
-static void push(struct memory *m, uint32_t id)
-{
-    uint32_t i = m->nheap++;
-
-    for (; i > 0 && is_lower(m, id, m->heap[(i - 1) / 2]); i = (i - 1) / 2)
-        m->heap[i] = m->heap[(i - 1) / 2];
-    m->heap[i] = id;
-}
-
-static uint32_t pop(struct memory *m)
-{
-    const uint32_t top = m->heap[0], id = m->heap[--m->nheap];
-    uint32_t i = 0;
-
-    for (;;) {
-        uint32_t kid = 2 * i + 1;
-
-        if (kid >= m->nheap)
-            break;
-        if (kid + 1 < m->nheap && is_lower(m, m->heap[kid + 1], m->heap[kid]))
-            kid++;
-        if (!is_lower(m, m->heap[kid], id))
-            break;
-        m->heap[i] = m->heap[kid];
-        i = kid;
-    }
-    if (m->nheap > 0)
-        m->heap[i] = id;
-    return top;
 }
 
 /* ---- sets ------------------------------------------------------------------- */
@@ -189,7 +160,7 @@ static bool add(struct memory *m, uint64_t peak)
                                          .slot = slot};
     memcpy(&m->pool[m->npool], m->set, m->nset * sizeof(*m->set));
     m->npool += m->nset;
-    push(m, m->nstate++);
+    heddle_plan_heap_push(m->heap, &m->nheap, m->nstate++, is_lower, m);
     return true;
 }
 
@@ -259,7 +230,8 @@ static uint64_t search(struct memory *m, uint64_t known, uint64_t enough,
     if (!add(m, known))
         return known;
     while (m->nheap > 0) {
-        const uint32_t id = pop(m);
+        const uint32_t id =
+            heddle_plan_heap_pop(m->heap, &m->nheap, is_lower, m);
         const struct state s = m->state[id];
         uint32_t last = NONE;
 

@@ -27,6 +27,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "plan/heap.h"
 
 #define NONE HEDDLE_PLAN_NONE
 
@@ -390,41 +391,12 @@ static bool is_known(const struct sets *s, uint64_t hash)
     return false;
 }
 
-static bool is_nearer(const struct sets *s, uint32_t a, uint32_t b)
+static bool is_nearer(const void *of, uint32_t a, uint32_t b)
 {
+    const struct sets *s = of;
+
     return s->set[a].far != s->set[b].far ? s->set[a].far < s->set[b].far
                                           : a < b;
-}
-
-static void push(struct sets *s, uint32_t id)
-{
-    uint32_t i = s->nheap++;
-
-    for (; i > 0 && is_nearer(s, id, s->heap[(i - 1) / 2]); i = (i - 1) / 2)
-        s->heap[i] = s->heap[(i - 1) / 2];
-    s->heap[i] = id;
-}
-
-static uint32_t pop(struct sets *s)
-{
-    const uint32_t top = s->heap[0], id = s->heap[--s->nheap];
-    uint32_t i = 0;
-
-    for (;;) {
-        uint32_t kid = 2 * i + 1;
-
-        if (kid >= s->nheap)
-            break;
-        if (kid + 1 < s->nheap && is_nearer(s, s->heap[kid + 1], s->heap[kid]))
-            kid++;
-        if (!is_nearer(s, s->heap[kid], id))
-            break;
-        s->heap[i] = s->heap[kid];
-        i = kid;
-    }
-    if (s->nheap > 0)
-        s->heap[i] = id;
-    return top;
 }
 
 /* Adds the set at hand, unless it is known. False: no room. */
@@ -453,7 +425,7 @@ static bool add(struct sets *s)
                                     .slot = slot};
     memcpy(&s->pool[s->npool], s->now, s->nnow * sizeof(*s->now));
     s->npool += s->nnow;
-    push(s, s->nsets++);
+    heddle_plan_heap_push(s->heap, &s->nheap, s->nsets++, is_nearer, s);
     return true;
 }
 
@@ -537,7 +509,8 @@ static enum answer search(struct sets *s, uint32_t x, uint32_t *work)
         has_room = add(s);
     }
     while (has_room && s->nheap > 0) {
-        const uint32_t id = pop(s);
+        const uint32_t id =
+            heddle_plan_heap_pop(s->heap, &s->nheap, is_nearer, s);
 
         if (s->set[id].n == 0)
             return FOUND;

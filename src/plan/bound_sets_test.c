@@ -78,13 +78,8 @@ static struct heddle_plan_graph *small_graph(struct heddle_rng *r, uint32_t n,
     struct heddle_plan_graph *g = NULL;
     struct why w;
 
-    memset(&p, 0, sizeof(p));
-    p.g = (struct heddle_plan_graph){.size = sizeof(p.g),
-                                     .name = "small",
-                                     .nops = n,
-                                     .ops = p.op,
-                                     .values = p.value,
-                                     .inputs = p.input};
+    parts_begin(&p, "small");
+    p.g.nops = n;
     for (uint32_t i = 0; i < n; i++) {
         p.op[i] = (struct heddle_plan_op){.time = 1,
                                           .inplace = HEDDLE_PLAN_NONE,

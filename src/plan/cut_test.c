@@ -380,12 +380,7 @@ static struct heddle_plan_graph *make_unrolled(uint32_t *end)
     uint32_t h[STEPS], back = none;
     struct why w;
 
-    memset(&p, 0, sizeof(p));
-    p.g = (struct heddle_plan_graph){.size = sizeof(p.g),
-                                     .name = "unrolled",
-                                     .ops = p.op,
-                                     .values = p.value,
-                                     .inputs = p.input};
+    parts_begin(&p, "unrolled");
     for (unsigned t = 0; t < STEPS; t++)
         h[t] = add_op(&p, 10, t > 0 ? h[t - 1] : none, none);
     for (unsigned k = 0; k < SUMS; k++)

@@ -48,6 +48,17 @@ struct graph_parts {
     struct heddle_plan_graph g;
 };
 
+/* Without operations yet. */
+static inline void parts_begin(struct graph_parts *p, const char *name)
+{
+    memset(p, 0, sizeof(*p));
+    p->g = (struct heddle_plan_graph){.size = sizeof(p->g),
+                                      .name = name,
+                                      .ops = p->op,
+                                      .values = p->value,
+                                      .inputs = p->input};
+}
+
 static inline void parts_value(struct graph_parts *p, uint32_t op,
                                uint64_t bytes, uint32_t flags)
 {

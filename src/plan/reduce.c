@@ -19,6 +19,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "plan/heap.h"
+
 #define NONE    HEDDLE_PLAN_NONE
 #define NSAMPLE 48
 #define NSET    256 /* operations of one move */
@@ -581,28 +583,13 @@ static bool insert_all(struct heddle_plan_reduce *r, struct heddle_plan_seq *s)
     return heddle_plan_seq_eval(s);
 }
 
-/* Moves in a heap of their numbers, the best on top. */
-static bool is_better(const struct heddle_plan_reduce *r, uint32_t i,
-                      uint32_t j)
+/* Of the numbers of moves in a heap: the better one first. */
+static bool is_better(const void *of, uint32_t i, uint32_t j)
 {
+    const struct heddle_plan_reduce *r = of;
     const struct move *a = &r->move[i], *b = &r->move[j];
 
     return a->score > b->score || (a->score == b->score && a->op < b->op);
-}
-
-static void sift(const struct heddle_plan_reduce *r, uint32_t *heap, uint32_t n,
-                 uint32_t at)
-{
-    const uint32_t t = heap[at];
-
-    for (uint32_t kid; (kid = 2 * at + 1) < n; at = kid) {
-        if (kid + 1 < n && is_better(r, heap[kid + 1], heap[kid]))
-            kid++;
-        if (!is_better(r, heap[kid], t))
-            break;
-        heap[at] = heap[kid];
-    }
-    heap[at] = t;
 }
 
 /* Takes the best moves of this look. */
@@ -618,7 +605,7 @@ static bool apply(struct heddle_plan_search *x, struct heddle_plan_seq *s)
     for (uint32_t i = 0; i < n; i++)
         heap[i] = i;
     for (uint32_t i = n / 2; i-- > 0;)
-        sift(r, heap, n, i);
+        heddle_plan_heap_sift(heap, n, i, is_better, r);
     while (n > 0 && excess > 0) {
         const struct move *m = &r->move[heap[0]];
         bool is_clash = false;
@@ -639,8 +626,7 @@ static bool apply(struct heddle_plan_search *x, struct heddle_plan_seq *s)
             excess -= m->relief;
             done++;
         }
-        heap[0] = heap[--n];
-        sift(r, heap, n, 0);
+        (void)heddle_plan_heap_pop(heap, &n, is_better, r);
     }
     return done > 0 && insert_all(r, s);
 }

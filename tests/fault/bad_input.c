@@ -5,7 +5,6 @@
  * the name of the kernel and the number of the operand.
  */
 #include <stdatomic.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "heddle/heddle.h"
@@ -688,48 +687,6 @@ static heddle_status run_gangs(struct heddle_exec *x)
 
 KERNEL(k_gangs, 0, HEDDLE_R, run_gangs, 2);
 
-static heddle_status run_decline(struct heddle_exec *x)
-{
-    (void)x;
-    return HEDDLE_EDECLINED;
-}
-
-static heddle_status run_gang(struct heddle_exec *x)
-{
-    _Atomic unsigned *n = *(_Atomic unsigned *const *)heddle_exec_arg(x);
-
-    (*n)++;
-    return HEDDLE_OK;
-}
-
-/* All others decline, wherever the gang stands among them: it waits for its members,
- * nobody is asked for ever, and it is not forgotten. */
-TEST(gangs_among_others)
-{
-    static heddle_kernel k[3];
-    _Atomic unsigned n = 0;
-    _Atomic unsigned *const at = &n;
-    struct world w;
-
-    world_open(&w, 2); /* one of the two is the program, once it waits */
-    for (unsigned i = 0; i < 3; i++) {
-        const struct heddle_call call = {.arg = &at, .arg_bytes = sizeof(at)};
-
-        k[i] = k_none;
-        for (unsigned v = 0; v < 3; v++)
-            k[i].variants[v] =
-                (struct heddle_variant){.device = HEDDLE_DEV_CPU,
-                                        .run = v == i ? run_gang : run_decline,
-                                        .gang = v == i ? 2 : 0};
-        CHECK_OK(heddle_submit(w.ctx, &k[i], &call));
-    }
-    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
-    CHECK_EQ(n, 0);
-    CHECK_OK(heddle_wait(w.ctx));
-    CHECK_EQ(n, 6);
-    world_close(&w);
-}
-
 TEST(gangs)
 {
     struct world w;
@@ -907,5 +864,4 @@ TEST_MAIN(null_ctx, null_objects, null_exec, null_tools, null_out, bad_ctx_opts,
           bad_layouts, bad_views, bad_acquire, acquired_and_dropped,
           bad_kernels, bad_calls, bad_task_opts, foreign_objects, bad_events,
           waits_in_a_task, waits_in_done, child_reaches_too_far, gangs,
-          gangs_among_others, bad_graph_record, bad_graph_launch, empty_graph,
-          after_destroy)
+          bad_graph_record, bad_graph_launch, empty_graph, after_destroy)
