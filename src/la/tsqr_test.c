@@ -77,8 +77,9 @@ static void tsqr_one(struct rig *r, enum heddle_la_type t,
     for (size_t j = 0; j < n; j++)
         for (size_t i = j + 1; i < n; i++)
             CHECK(REF(tri, i, j) == 0);
+    /* Sums of m numbers, whose errors differ with the order a processor adds in. */
     CHECK(ref_norm1(ref_add(ref_mul(ref_op(q, 'C'), q), -1, ref_identity(n))) <=
-          60 * (double)n * test_eps(t));
+          60 * ((double)n + sqrt((double)m)) * test_eps(t));
     CHECK(ref_norm1(ref_add(ref_mul(q, tri), -1, a)) <=
           60 * (double)m * (ref_norm1(a) + DBL_MIN) * test_eps(t));
     test_forget();
