@@ -151,6 +151,8 @@ struct dev_ahead {
     struct ahead_succ *succ;
     uint32_t shared;   /* operands that its predecessors have, a bit each */
     uint64_t ready_ns; /* when they will have ended, about */
+    uint64_t begun_ns; /* all that it waits for has ended; 0: not yet */
+    uint64_t later_ns; /* not ahead before; 0: see ahead_later() */
     bool is_listed;
     bool is_mixed;   /* waits for their ends */
     bool is_void;    /* one of them goes again: so must this */

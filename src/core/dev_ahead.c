@@ -41,6 +41,7 @@
 enum { WAITING, PUSHED, ASIDE, RUNNING, READY };
 
 #define DIRECT_NS 20000.0 /* shorter tasks cost more to place than to run */
+#define SOON_NS   100000  /* a stream may wait so long for another one */
 
 #define AHEAD_BIT INT32_C(0x40000000) /* of ndeps: look for the record */
 
@@ -79,7 +80,7 @@ static struct dev_ahead *ahead_new(struct ahead *a, struct heddle_cell *c)
     r->cls = r->npred = 0; /* what is in pred[] counts by npred */
     r->succ = NULL;
     r->shared = 0;
-    r->ready_ns = 0;
+    r->ready_ns = r->later_ns = r->begun_ns = 0;
     r->is_listed = r->is_mixed = r->is_void = r->has_failed = false;
     *ahead_place(a, c) = r;
     c->flags |= TASK_AHEAD | TASK_SLOW;
@@ -216,15 +217,29 @@ static void ahead_put_direct(struct ahead *a, struct heddle_sched_task *t)
     a->direct_last = t;
 }
 
-static double ahead_cost(struct heddle_devs *d, struct heddle_exec *x,
-                         const struct task_ext *ext, unsigned cls,
-                         double *ns_out)
+static bool is_urgent(const struct heddle_exec *x, unsigned variant)
 {
-    struct dev_cost cost;
+    return x->kinfo->kernel->variants[variant].is_urgent != 0;
+}
 
-    heddle_dev_cost_now(d, x, ext, cls, &cost);
-    *ns_out = cost.ns;
-    return cost.ns;
+/* Behind an urgent task that runs on for long: 0, or when to look again. It has a
+ * stream of its own, and on any other one its successor would keep those from running
+ * that wait for nothing. */
+static uint64_t ahead_later(struct heddle_devs *d, const struct dev_ahead *r)
+{
+    const uint64_t now = heddle_dev_now_ns(d);
+    uint64_t later = 0;
+
+    for (unsigned i = 0; i < r->npred; i++) {
+        const struct dev_ahead *p = r->pred[i];
+        const uint64_t begun = p->npred != 0 ? now : p->begun_ns,
+                       end = begun + (uint64_t)p->dt->work_ns;
+
+        if (is_urgent(&p->dt->x, p->dt->variant) && end > now + SOON_NS &&
+            end - SOON_NS > later)
+            later = end - SOON_NS;
+    }
+    return later;
 }
 
 /* May it go ahead? Then to the scheduler with it; or, when it is short and there
@@ -237,7 +252,7 @@ static bool ahead_consider(struct heddle_devs *d, struct dev_ahead *r)
     const struct task_ext *ext;
     uint32_t shared = 0;
     uint64_t ready_ns = 0;
-    double ns = 0;
+    struct dev_cost cost = {.ns = 0};
 
     /* Acquire: what the predecessors that have ended wrote. */
     if (r->state != WAITING || r->is_mixed || r->npred == 0 ||
@@ -246,14 +261,18 @@ static bool ahead_consider(struct heddle_devs *d, struct dev_ahead *r)
     /* Marked data may be written anew by those that it waits for. */
     if (heddle_load_rlx(&d->ctx->reg.nmarks) != 0)
         return false;
-    if (!ahead_is_supported(r))
+    if (!ahead_is_supported(r) ||
+        (r->later_ns != 0 && heddle_dev_now_ns(d) < r->later_ns))
         return false;
     ext = heddle_task_exec(d->ctx->driver, &r->cell->sched, &x, &own);
     r->is_mixed = !exec_is_plain(&x, ext) ||
                   heddle_dev_is_own(&r->cell->sched) ||
                   (heddle_load_rlx(&d->nlost) != 0 &&
-                   !heddle_dev_has_home(d, &r->cell->sched)) ||
-                  isinf(ahead_cost(d, &x, ext, r->cls, &ns));
+                   !heddle_dev_has_home(d, &r->cell->sched));
+    if (!r->is_mixed) {
+        heddle_dev_cost_now(d, &x, ext, r->cls, &cost);
+        r->is_mixed = isinf(cost.ns);
+    }
     for (unsigned i = 0; i < r->npred && !r->is_mixed; i++) {
         const struct dev_task *p = r->pred[i]->dt;
 
@@ -262,6 +281,10 @@ static bool ahead_consider(struct heddle_devs *d, struct dev_ahead *r)
             ready_ns = p->due_ns;
     }
     if (r->is_mixed)
+        return false;
+    r->later_ns =
+        d->has_urgent && !is_urgent(&x, cost.variant) ? ahead_later(d, r) : 0;
+    if (r->later_ns != 0)
         return false;
     ahead_unlist(r);
     r->shared = shared;
@@ -272,7 +295,8 @@ static bool ahead_consider(struct heddle_devs *d, struct dev_ahead *r)
     if (heddle_trace_is_on(d->ctx->driver->lane, HEDDLE_TRACE_READY))
         heddle_trace_ready(d->ctx->driver->lane, r->cell->id,
                            heddle_ctx_ticks(d->ctx));
-    if (ns < DIRECT_NS && !x.kinfo->has_core && d->ctx->sched->took != NULL) {
+    if (cost.ns < DIRECT_NS && !x.kinfo->has_core &&
+        d->ctx->sched->took != NULL) {
         ahead_put_direct(a, &r->cell->sched);
         return true;
     }
@@ -327,6 +351,8 @@ static bool ahead_take(struct heddle_devs *d, struct dev_task *dt)
     }
     dt->ahead->dt = dt;
     dt->ahead->state = RUNNING;
+    if (dt->ahead->npred == 0 && dt->ahead->begun_ns == 0)
+        dt->ahead->begun_ns = heddle_dev_now_ns(d);
     /* What was counted, and no more: the rest comes the next time. Acquire: the
      * waiting cells that submitters linked. */
     was = gen | node;
@@ -701,7 +727,8 @@ struct dev_ahead *heddle_ahead_leave(heddle_ctx *ctx, struct heddle_cell *c)
 
 /* One predecessor of r has ended. True: push its task. Lock held. */
 static bool ahead_count_down(struct ahead *a, struct dev_ahead *r,
-                             const struct dev_ahead *pred, heddle_status st)
+                             const struct dev_ahead *pred, heddle_status st,
+                             uint64_t now_ns)
 {
     const bool was_ahead = r->state == PUSHED || r->state == ASIDE ||
                            (r->state == RUNNING && r->npred != 0);
@@ -729,6 +756,7 @@ static bool ahead_count_down(struct ahead *a, struct dev_ahead *r,
         return false;
     }
     if (r->state == RUNNING) {
+        r->begun_ns = now_ns;
         ahead_release(a, r);
     } else {
         pushes = r->state == ASIDE;
@@ -745,6 +773,7 @@ void heddle_ahead_end(struct worker *w, struct dev_ahead *r, heddle_status st)
 {
     struct ahead *a = &w->ctx->dev->ahead;
     struct heddle_sched_task *first = NULL, **last = &first;
+    const uint64_t now = heddle_dev_now_ns(w->ctx->dev);
 
     heddle_spin_lock(&a->lock);
     while (r->succ != NULL) {
@@ -752,7 +781,7 @@ void heddle_ahead_end(struct worker *w, struct dev_ahead *r, heddle_status st)
         struct heddle_cell *c = s->to->cell;
 
         r->succ = s->next;
-        if (ahead_count_down(a, s->to, r, st)) {
+        if (ahead_count_down(a, s->to, r, st, now)) {
             *last = &c->sched;
             last = &c->sched.link[0];
         }
