@@ -242,9 +242,9 @@ void heddle_win_ask(struct heddle_win *w, struct heddle_sched_task *t,
     if (q->s == NULL)
         cost_ask(w, t, q->ns, q->sure);
     only = q->s != NULL ? heddle_load_rlx(&q->s->only) : -1;
-    for (unsigned c = 0; c < w->copy.ncls && wants_fetch; c++) {
+    for (unsigned c = 0; c < w->copy.ncls; c++) {
         q->fetch[c] = 0;
-        if (only >= 0 && c != (unsigned)only)
+        if (!wants_fetch || (only >= 0 && c != (unsigned)only))
             continue; /* it will not go there */
         q->fetch[c] = v->fetch(self, t, c);
         if (!(q->fetch[c] >= 0) || q->fetch[c] > 1e18)
@@ -419,10 +419,53 @@ static uint32_t cost_at_once(const struct heddle_win *w,
                : HEDDLE_WIN_MEASURES - x->nrun;
 }
 
+static int cost_send(struct heddle_win *w, struct heddle_win_sort *s,
+                     struct heddle_win_rec *r, unsigned cls)
+{
+    cost_count(w, s, cls, 1, 0);
+    r->is_sent = true;
+    r->cls = (int16_t)cls;
+    return (int)cls;
+}
+
+/* The class other than the cores whose memory has the data, if it takes long to bring
+ * them anywhere else; -1: none. */
+static int cost_home(const struct heddle_win *w, const struct heddle_win_ask *q)
+{
+    double least = INFINITY, next = INFINITY;
+    int home = -1;
+
+    for (unsigned c = 0; c < w->copy.ncls; c++) {
+        if (heddle_win_sort_ns(w, q->s, c) == INFINITY)
+            continue;
+        if (q->fetch[c] < least) {
+            next = least;
+            least = q->fetch[c];
+            home = (int)c;
+        } else if (q->fetch[c] < next) {
+            next = q->fetch[c];
+        }
+    }
+    return home >= 0 && w->copy.cls[home].kind != HEDDLE_SCHED_CORES &&
+                   next < INFINITY && next - least > LONG_NS
+               ? home
+               : -1;
+}
+
+/* Its data come from afar: to bring them takes longer than what is to be measured could
+ * ever save. */
+static bool cost_is_far(const struct heddle_win_ask *q, unsigned cls)
+{
+    const double more = q->fetch[cls] - q->fetch[q->s->best_cls];
+
+    return more > LONG_NS && more > NEAR * q->s->best;
+}
+
 int heddle_win_explore(struct heddle_win *w, const struct heddle_win_ask *q,
                        struct heddle_win_rec *r)
 {
     struct heddle_win_sort *s = q->s;
+    int home;
 
     if (r != NULL && r->is_sent) { /* it is pushed again */
         cost_count(w, r->sort, (unsigned)r->cls, -1, 0);
@@ -430,8 +473,11 @@ int heddle_win_explore(struct heddle_win *w, const struct heddle_win_ask *q,
     }
     if (s == NULL || r == NULL || s->is_known)
         return -1;
-    if (isnan(s->best))
-        return HEDDLE_WIN_ANYONE;
+    if (isnan(s->best)) {
+        home = cost_home(w, q);
+        return home >= 0 ? cost_send(w, s, r, (unsigned)home)
+                         : HEDDLE_WIN_ANYONE;
+    }
     for (unsigned k = 0; k < w->copy.ncls; k++) {
         const unsigned c = (unsigned)((w->turn + k) % w->copy.ncls);
         const struct heddle_win_cost *x = &s->c[c];
@@ -445,13 +491,10 @@ int heddle_win_explore(struct heddle_win *w, const struct heddle_win_ask *q,
             cost_give_up(w, s, c, x->ns);
             continue;
         }
-        if (cost_delays(w, s, r, c))
+        if (cost_delays(w, s, r, c) || cost_is_far(q, c))
             continue;
         w->turn++;
-        cost_count(w, s, c, 1, 0);
-        r->is_sent = true;
-        r->cls = (int16_t)c;
-        return (int)c;
+        return cost_send(w, s, r, c);
     }
     return -1;
 }
