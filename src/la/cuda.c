@@ -154,6 +154,15 @@ heddle_status heddle_gpu_zeros(struct la_gpu *g, struct la_block a, size_t row0,
     return PUT(g, "la_zeros", SHAPE(1, 256, 0), &a.a, &ld, &n, &first, &found);
 }
 
+heddle_status heddle_gpu_no_roots(struct la_gpu *g, struct la_block a,
+                                  int *info)
+{
+    const long long ld = (long long)a.ld;
+    const int n = (int)a.n;
+
+    return PUT(g, "la_no_roots", SHAPE(1, 256, 0), &a.a, &ld, &n, &info);
+}
+
 heddle_status heddle_gpu_identity(struct la_gpu *g, struct la_block a,
                                   size_t column)
 {

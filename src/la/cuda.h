@@ -141,6 +141,10 @@ heddle_status heddle_gpu_swap(struct la_gpu *g, struct la_block a,
  * from 1, unless it holds one that comes before. */
 heddle_status heddle_gpu_zeros(struct la_gpu *g, struct la_block a, size_t row0,
                                int *found);
+/* *info, if it is 0: the first row (from 1) where the diagonal of a factor of Cholesky
+ * has a NaN. */
+heddle_status heddle_gpu_no_roots(struct la_gpu *g, struct la_block a,
+                                  int *info);
 
 /* The triangle of a times beta, which is real when is_hermitian; the diagonal becomes
  * real then. */

@@ -151,6 +151,20 @@ static int ld_of(struct la_block b)
     return b.ld > 0 ? (int)b.ld : 1;
 }
 
+/* cuBLAS reads both halves of a complex scalar at once, aligned; ours are where a task
+ * has them. */
+struct scalar {
+    _Alignas(16) char at[16];
+};
+
+static struct scalar scalar(const struct la_gpu *g, const void *from)
+{
+    struct scalar s = {{0}};
+
+    memcpy(s.at, from, la_bytes(g->t));
+    return s;
+}
+
 /* --- cuBLAS ---------------------------------------------------------------------- */
 
 heddle_status heddle_gpu_add(struct la_gpu *g, char trans, const void *alpha,
@@ -162,8 +176,9 @@ heddle_status heddle_gpu_add(struct la_gpu *g, char trans, const void *alpha,
     if (b.m == 0 || b.n == 0)
         return HEDDLE_OK;
     return result(g, FN_GEAM,
-                  fn(g->blas, 0, op_of(g, trans), (int)b.m, (int)b.n, beta, b.a,
-                     ld_of(b), alpha, a.a, ld_of(a), b.a, ld_of(b)));
+                  fn(g->blas, 0, op_of(g, trans), (int)b.m, (int)b.n,
+                     scalar(g, beta).at, b.a, ld_of(b), scalar(g, alpha).at,
+                     a.a, ld_of(a), b.a, ld_of(b)));
 }
 
 heddle_status heddle_gpu_gemm(struct la_gpu *g, char ta, char tb,
@@ -184,8 +199,9 @@ heddle_status heddle_gpu_gemm(struct la_gpu *g, char ta, char tb,
     if (c.n == 1 && tb == 'N' && find(g, FN_GEMV) != 0)
         return result(g, FN_GEMV,
                       ((gemv_fn)find(g, FN_GEMV))(
-                          g->blas, op_of(g, ta), (int)a.m, (int)a.n, alpha, a.a,
-                          ld_of(a), b.a, 1, beta, c.a, 1));
+                          g->blas, op_of(g, ta), (int)a.m, (int)a.n,
+                          scalar(g, alpha).at, a.a, ld_of(a), b.a, 1,
+                          scalar(g, beta).at, c.a, 1));
     if (g->is_tf32 && g->t == LA_S) {
         const heddle_status st =
             heddle_gpu_gemm_tf32(g, ta, tb, alpha, a, b, beta, c);
@@ -194,10 +210,10 @@ heddle_status heddle_gpu_gemm(struct la_gpu *g, char ta, char tb,
             return st;
     }
     return result(g, FN_GEMM,
-                  ((gemm_fn)find(g, FN_GEMM))(g->blas, op_of(g, ta),
-                                              op_of(g, tb), (int)c.m, (int)c.n,
-                                              (int)k, alpha, a.a, ld_of(a), b.a,
-                                              ld_of(b), beta, c.a, ld_of(c)));
+                  ((gemm_fn)find(g, FN_GEMM))(
+                      g->blas, op_of(g, ta), op_of(g, tb), (int)c.m, (int)c.n,
+                      (int)k, scalar(g, alpha).at, a.a, ld_of(a), b.a, ld_of(b),
+                      scalar(g, beta).at, c.a, ld_of(c)));
 }
 
 heddle_status heddle_gpu_gemm_many(struct la_gpu *g, size_t s,
@@ -209,10 +225,10 @@ heddle_status heddle_gpu_gemm_many(struct la_gpu *g, size_t s,
     const gemm_many_fn fn = (gemm_many_fn)find(g, FN_GEMM_MANY);
 
     return result(g, FN_GEMM_MANY,
-                  fn(g->blas, 0, 0, (int)s, (int)s, (int)s, alpha, a.a,
-                     ld_of(a), (long long)step_a, b.a, ld_of(b),
-                     (long long)step_b, heddle_la_zero(g->t), c.a, ld_of(c),
-                     (long long)step_c, (int)n));
+                  fn(g->blas, 0, 0, (int)s, (int)s, (int)s, scalar(g, alpha).at,
+                     a.a, ld_of(a), (long long)step_a, b.a, ld_of(b),
+                     (long long)step_b, scalar(g, heddle_la_zero(g->t)).at, c.a,
+                     ld_of(c), (long long)step_c, (int)n));
 }
 
 heddle_status heddle_gpu_symm(struct la_gpu *g, bool is_hermitian, char side,
@@ -229,10 +245,10 @@ heddle_status heddle_gpu_symm(struct la_gpu *g, bool is_hermitian, char side,
     if (c.m == 0 || c.n == 0)
         return HEDDLE_OK;
     return result(g, fn,
-                  ((symm_fn)find(g, fn))(g->blas, side == 'R', uplo == 'U',
-                                         (int)c.m, (int)c.n, alpha, a.a,
-                                         ld_of(a), b.a, ld_of(b), beta, c.a,
-                                         ld_of(c)));
+                  ((symm_fn)find(g, fn))(
+                      g->blas, side == 'R', uplo == 'U', (int)c.m, (int)c.n,
+                      scalar(g, alpha).at, a.a, ld_of(a), b.a, ld_of(b),
+                      scalar(g, beta).at, c.a, ld_of(c)));
 }
 
 /* A sum of nothing, where cuBLAS does not say what it does. */
@@ -261,9 +277,10 @@ heddle_status heddle_gpu_syrk(struct la_gpu *g, bool is_hermitian, char uplo,
     if (k == 0)
         return scale_only(g, is_hermitian, uplo, beta, c);
     return result(g, fn,
-                  ((syrk_fn)find(g, fn))(g->blas, uplo == 'U', op_of(g, trans),
-                                         (int)c.n, (int)k, alpha, a.a, ld_of(a),
-                                         beta, c.a, ld_of(c)));
+                  ((syrk_fn)find(g, fn))(
+                      g->blas, uplo == 'U', op_of(g, trans), (int)c.n, (int)k,
+                      is_hermitian ? alpha : scalar(g, alpha).at, a.a, ld_of(a),
+                      is_hermitian ? beta : scalar(g, beta).at, c.a, ld_of(c)));
 }
 
 heddle_status heddle_gpu_syr2k(struct la_gpu *g, bool is_hermitian, char uplo,
@@ -284,10 +301,10 @@ heddle_status heddle_gpu_syr2k(struct la_gpu *g, bool is_hermitian, char uplo,
     if (k == 0)
         return scale_only(g, is_hermitian, uplo, beta, c);
     return result(g, fn,
-                  ((syr2k_fn)find(g, fn))(g->blas, uplo == 'U', op_of(g, trans),
-                                          (int)c.n, (int)k, alpha, a.a,
-                                          ld_of(a), b.a, ld_of(b), beta, c.a,
-                                          ld_of(c)));
+                  ((syr2k_fn)find(g, fn))(
+                      g->blas, uplo == 'U', op_of(g, trans), (int)c.n, (int)k,
+                      scalar(g, alpha).at, a.a, ld_of(a), b.a, ld_of(b),
+                      is_hermitian ? beta : scalar(g, beta).at, c.a, ld_of(c)));
 }
 
 heddle_status heddle_gpu_trmm_to(struct la_gpu *g, char side, char uplo,
@@ -301,8 +318,8 @@ heddle_status heddle_gpu_trmm_to(struct la_gpu *g, char side, char uplo,
         return HEDDLE_OK;
     return result(g, FN_TRMM,
                   fn(g->blas, side == 'R', uplo == 'U', op_of(g, trans),
-                     diag == 'U', (int)b.m, (int)b.n, alpha, a.a, ld_of(a), b.a,
-                     ld_of(b), c.a, ld_of(c)));
+                     diag == 'U', (int)b.m, (int)b.n, scalar(g, alpha).at, a.a,
+                     ld_of(a), b.a, ld_of(b), c.a, ld_of(c)));
 }
 
 heddle_status heddle_gpu_trmm(struct la_gpu *g, char side, char uplo,
@@ -327,10 +344,10 @@ heddle_status heddle_gpu_trsm(struct la_gpu *g, char side, char uplo,
     if (b.m == 0 || b.n == 0)
         return HEDDLE_OK;
     return result(g, FN_TRSM,
-                  ((trsm_fn)find(g, FN_TRSM))(g->blas, side == 'R', uplo == 'U',
-                                              op_of(g, trans), diag == 'U',
-                                              (int)b.m, (int)b.n, alpha, a.a,
-                                              ld_of(a), b.a, ld_of(b)));
+                  ((trsm_fn)find(g, FN_TRSM))(
+                      g->blas, side == 'R', uplo == 'U', op_of(g, trans),
+                      diag == 'U', (int)b.m, (int)b.n, scalar(g, alpha).at, a.a,
+                      ld_of(a), b.a, ld_of(b)));
 }
 
 /* --- cuSOLVER -------------------------------------------------------------------- */
@@ -348,6 +365,7 @@ heddle_status heddle_gpu_potrf_open(struct la_gpu *g, char uplo,
                                     struct la_block a)
 {
     LA_TRY(open_solver(g, FN_POTRF_SIZE, FN_POTRF));
+    LA_TRY(heddle_gpu_has_squares(g, a.n, 0)); /* so our kernels are there */
     LA_TRY(result(
         g, FN_POTRF_SIZE,
         ((potrf_size_fn)find(g, FN_POTRF_SIZE))(
@@ -361,9 +379,10 @@ heddle_status heddle_gpu_potrf(struct la_gpu *g, char uplo, struct la_block a,
 {
     const potrf_fn fn = (potrf_fn)find(g, FN_POTRF);
 
-    return result(g, FN_POTRF,
+    LA_TRY(result(g, FN_POTRF,
                   fn(g->solver, uplo == 'U', (int)a.n, a.a, ld_of(a),
-                     heddle_exec_scratch(g->x), g->nwork, info));
+                     heddle_exec_scratch(g->x), g->nwork, info)));
+    return heddle_gpu_no_roots(g, a, info); /* of a NaN it says nothing */
 }
 
 heddle_status heddle_gpu_getrf_open(struct la_gpu *g, struct la_block a)

@@ -604,6 +604,44 @@ __device__ static void zeros(const T *a, long long ld, int n, int row0,
         *found = first;
 }
 
+__device__ static bool is_nan(float x)
+{
+    return x != x;
+}
+
+__device__ static bool is_nan(double x)
+{
+    return x != x;
+}
+
+__device__ static bool is_nan(float2 x)
+{
+    return is_nan(x.x);
+}
+
+__device__ static bool is_nan(double2 x)
+{
+    return is_nan(x.x);
+}
+
+/* *info, if it is 0: the first row (from 1) where the diagonal of a, of order n, has a NaN.
+ * One block. */
+template <typename T>
+__device__ static void no_roots(const T *a, long long ld, int n, int *info)
+{
+    __shared__ int first;
+
+    if (threadIdx.x == 0)
+        first = 0x7fffffff;
+    __syncthreads();
+    for (int j = threadIdx.x; j < n; j += blockDim.x)
+        if (is_nan(a[j + j * ld]))
+            atomicMin(&first, j + 1);
+    __syncthreads();
+    if (threadIdx.x == 0 && first != 0x7fffffff && *info == 0)
+        *info = first;
+}
+
 /* x (m x n): columns `column` and so on of the identity. */
 template <typename T>
 __device__ static void identity(T *x, long long ld, int m, int n, int column)
@@ -683,6 +721,11 @@ __device__ static void copy_triangle(const T *x, long long ldx, int n, T *a,
                                             int row0, int *found)              \
     {                                                                          \
         zeros<T>(a, ld, n, row0, found);                                       \
+    }                                                                          \
+    extern "C" __global__ void la_no_roots_##s(const T *a, long long ld,       \
+                                               int n, int *info)               \
+    {                                                                          \
+        no_roots<T>(a, ld, n, info);                                           \
     }                                                                          \
     extern "C" __global__ void la_eye_##s(T *x, long long ld, int m, int n,    \
                                           int column)                          \

@@ -240,8 +240,8 @@ static int gemm(handle_t h, const struct call *q)
                                       .m = m,                                  \
                                       .n = n,                                  \
                                       .k = k,                                  \
-                                      .alpha = blas_get(TYPE_##L, alpha, 0),   \
-                                      .beta = blas_get(TYPE_##L, beta, 0),     \
+                                      .alpha = blas_scalar(TYPE_##L, alpha),   \
+                                      .beta = blas_scalar(TYPE_##L, beta),     \
                                       .a = turned(a, op_a, m, k, lda),         \
                                       .b = turned(b, op_b, k, n, ldb),         \
                                       .c = {c, m, n, ldc},                     \
@@ -258,8 +258,8 @@ static int gemm(handle_t h, const struct call *q)
                                       .m = m,                                  \
                                       .n = n,                                  \
                                       .k = k,                                  \
-                                      .alpha = blas_get(TYPE_##L, alpha, 0),   \
-                                      .beta = blas_get(TYPE_##L, beta, 0),     \
+                                      .alpha = blas_scalar(TYPE_##L, alpha),   \
+                                      .beta = blas_scalar(TYPE_##L, beta),     \
                                       .a = turned(a, op_a, m, k, lda),         \
                                       .b = turned(b, op_b, k, n, ldb),         \
                                       .c = {c, m, n, ldc},                     \
@@ -303,8 +303,8 @@ static int symm(handle_t h, enum blas_type t, bool is_hermitian, int side,
                            .fill = fill,
                            .m = c.m,
                            .n = c.n,
-                           .alpha = blas_get(t, alpha, 0),
-                           .beta = blas_get(t, beta, 0),
+                           .alpha = blas_scalar(t, alpha),
+                           .beta = blas_scalar(t, beta),
                            .a = {a, order, order, lda},
                            .b = {b, c.m, c.n, ldb},
                            .c = c};
@@ -373,8 +373,8 @@ static enum blas_type real_of(enum blas_type t)
 static int rank(handle_t h, struct call q, const void *alpha, const void *beta)
 {
     q.alpha =
-        blas_get(q.is_hermitian && !q.is_two ? real_of(q.t) : q.t, alpha, 0);
-    q.beta = blas_get(q.is_hermitian ? real_of(q.t) : q.t, beta, 0);
+        blas_scalar(q.is_hermitian && !q.is_two ? real_of(q.t) : q.t, alpha);
+    q.beta = blas_scalar(q.is_hermitian ? real_of(q.t) : q.t, beta);
     if (!is_alive(h))
         return BLAS_NOT_INITIALIZED;
     if ((q.fill != LOWER && q.fill != UPPER) || !is_op(q.op_a) ||
@@ -532,7 +532,7 @@ static int triangle(handle_t h, const struct call *q)
                                        .diag = diag,                           \
                                        .m = m,                                 \
                                        .n = n,                                 \
-                                       .alpha = blas_get(TYPE_##L, alpha, 0),  \
+                                       .alpha = blas_scalar(TYPE_##L, alpha),  \
                                        .a = {a, order, order, lda},            \
                                        .b = {b, m, n, ldb},                    \
                                        .c = {b, m, n, ldb}});                  \
@@ -551,7 +551,7 @@ static int triangle(handle_t h, const struct call *q)
                                        .diag = diag,                           \
                                        .m = m,                                 \
                                        .n = n,                                 \
-                                       .alpha = blas_get(TYPE_##L, alpha, 0),  \
+                                       .alpha = blas_scalar(TYPE_##L, alpha),  \
                                        .a = {a, order, order, lda},            \
                                        .b = {b, m, n, ldb},                    \
                                        .c = {c, m, n, ldc}});                  \
@@ -598,8 +598,8 @@ static int geam(handle_t h, const struct call *q)
                                       .op_b = op_b,                            \
                                       .m = m,                                  \
                                       .n = n,                                  \
-                                      .alpha = blas_get(TYPE_##L, alpha, 0),   \
-                                      .beta = blas_get(TYPE_##L, beta, 0),     \
+                                      .alpha = blas_scalar(TYPE_##L, alpha),   \
+                                      .beta = blas_scalar(TYPE_##L, beta),     \
                                       .a = turned(a, op_a, m, n, lda),         \
                                       .b = turned(b, op_b, m, n, ldb),         \
                                       .c = {c, m, n, ldc}});                   \

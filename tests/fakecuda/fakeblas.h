@@ -8,6 +8,8 @@
  * are read as complex doubles.
  */
 #include <complex.h>
+#include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 #include "fakecuda.h"
@@ -46,6 +48,13 @@ static inline double complex blas_get(enum blas_type t, const void *a, size_t i)
     case TYPE_C: return ((const float complex *)a)[i];
     default: return ((const double complex *)a)[i];
     }
+}
+
+/* A scalar of a call. cuBLAS reads complex ones of two doubles with an instruction that
+ * wants them aligned, and crashes: here they are no numbers. */
+static inline double complex blas_scalar(enum blas_type t, const void *p)
+{
+    return t == TYPE_Z && (uintptr_t)p % 16 != 0 ? NAN : blas_get(t, p, 0);
 }
 
 static inline void blas_set(enum blas_type t, void *a, size_t i,

@@ -202,8 +202,8 @@ static int gemv(struct blas_handle *h, const struct gemv *q, int incx, int incy)
     {                                                                          \
         return gemv(h,                                                         \
                     &(struct gemv){TYPE_##L, op, m, n, lda,                    \
-                                   blas_get(TYPE_##L, alpha, 0),               \
-                                   blas_get(TYPE_##L, beta, 0), a, x, y},      \
+                                   blas_scalar(TYPE_##L, alpha),               \
+                                   blas_scalar(TYPE_##L, beta), a, x, y},      \
                     incx, incy);                                               \
     }
 BLAS_TYPES(GEMV)

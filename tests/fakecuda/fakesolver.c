@@ -122,6 +122,11 @@ static void run_potrf(CUcontext ctx, void *arg)
 
         for (int k = 0; k < j; k++)
             d -= creal(low(p, j, k) * conj(low(p, j, k)));
+        /* As the original: of a NaN in an upper triangle it says nothing. */
+        if (d != d && p->fill != LOWER) {
+            set_low(p, j, j, d);
+            continue;
+        }
         if (!(d > 0)) {
             *p->info = j + 1;
             return;

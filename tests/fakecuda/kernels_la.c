@@ -195,6 +195,20 @@ static void zeros(const struct fc_launch *l, enum blas_type t)
             *found = row0 + j + 1;
 }
 
+/* (a, ld, n, info) */
+static void no_roots(const struct fc_launch *l, enum blas_type t)
+{
+    const int n = ARG(int, 2);
+    const struct part a = {t, ARG(char *, 0), ARG(long long, 1), n, n};
+    int *info = ARG(int *, 3);
+
+    if (is_lost(l, a) || is_bad(l, info, sizeof(*info)))
+        return;
+    for (int j = 0; j < n && *info == 0; j++)
+        if (isnan(creal(get(a, j, j))))
+            *info = j + 1;
+}
+
 /* (x, ld, m, n, column) */
 static void identity(const struct fc_launch *l, enum blas_type t)
 {
@@ -238,6 +252,10 @@ static void scale_triangle(const struct fc_launch *l, enum blas_type t)
     static void k_zeros_##L(const struct fc_launch *l)                         \
     {                                                                          \
         zeros(l, TYPE_##L);                                                    \
+    }                                                                          \
+    static void k_no_roots_##L(const struct fc_launch *l)                      \
+    {                                                                          \
+        no_roots(l, TYPE_##L);                                                 \
     }                                                                          \
     static void k_eye_##L(const struct fc_launch *l)                           \
     {                                                                          \
@@ -514,6 +532,7 @@ REAL(D)
     {"la_v_" s, "pliipl", k_v_##L},                                            \
     {"la_scale_" s, "pippl", k_scale_##L},                                     \
     {"la_zeros_" s, "pliip", k_zeros_##L},                                     \
+    {"la_no_roots_" s, "plip", k_no_roots_##L},                                \
     {"la_eye_" s, "pliii", k_eye_##L},                                         \
     {"la_beta_" s, "pliiddi", k_beta_##L}
 #define SIZED_ENTRIES(bytes)                                                   \
