@@ -145,26 +145,14 @@ heddle_status heddle_gpu_up(struct heddle_exec *x, double *to,
     return PUT(x, "la_up", each(n), &to, &from, &count, &beta, &factor);
 }
 
-/* --- solves ------------------------------------------------------------------------------ */
+/* --- products with few columns ----------------------------------------------------------- */
 
-heddle_status heddle_gpu_tri(struct heddle_exec *x, char uplo, char trans,
-                             char diag, struct la_block t, struct la_block v)
+heddle_status heddle_gpu_few(struct heddle_exec *x, char trans, float alpha,
+                             struct la_block a, struct la_block v, float beta,
+                             struct la_block y)
 {
-    const long long ld = (long long)t.ld, ldx = (long long)v.ld;
-    const int w = (int)v.m, is_trans = trans != 'N',
-              is_up = (uplo == 'U') == (trans == 'N'), is_unit = diag == 'U';
-
-    if (v.m == 0 || v.n == 0)
-        return HEDDLE_OK;
-    return PUT(x, "la_tri", SHAPE(v.n, LA_GPU_TRI), &t.a, &ld, &w, &v.a, &ldx,
-               &is_trans, &is_up, &is_unit);
-}
-
-heddle_status heddle_gpu_take_off(struct heddle_exec *x, char trans,
-                                  struct la_block a, struct la_block v,
-                                  struct la_block y)
-{
-    const long long ld = (long long)a.ld, ldx = (long long)y.ld;
+    const long long ld = (long long)a.ld, ldv = (long long)v.ld,
+                    ldy = (long long)y.ld;
     const int m = (int)a.m, w = (int)a.n;
     struct heddle_cuda_shape shape = {.grid = {0, (unsigned)y.n}};
 
@@ -173,11 +161,13 @@ heddle_status heddle_gpu_take_off(struct heddle_exec *x, char trans,
     if (trans == 'N') {
         shape.grid[0] = (unsigned)((a.m + PUSH_ROWS - 1) / PUSH_ROWS);
         shape.block[0] = PUSH_THREADS;
-        return PUT(x, "la_push", shape, &a.a, &ld, &m, &w, &v.a, &y.a, &ldx);
+        return PUT(x, "la_push", shape, &a.a, &ld, &m, &w, &v.a, &ldv, &y.a,
+                   &ldy, &alpha, &beta);
     }
     shape.grid[0] = (unsigned)a.n;
     shape.block[0] = THREADS;
-    return PUT(x, "la_pull", shape, &a.a, &ld, &m, &v.a, &y.a, &ldx);
+    return PUT(x, "la_pull", shape, &a.a, &ld, &m, &v.a, &ldv, &y.a, &ldy,
+               &alpha, &beta);
 }
 
 /* --- vectors ------------------------------------------------------------------------------- */

@@ -206,101 +206,17 @@ extern "C" __global__ void la_up(double *to, const float *from, int n,
         to[i] = (beta != 0 ? to[i] : 0) + factor * (double)from[i];
 }
 
-/* --- solves with a triangle --------------------------------------------------------------- */
+/* --- products with few columns --------------------------------------------------------- */
 
-enum { TRI = 512, STRIP = 32 };
+enum { PUSH_WIDE = 512, PUSH_ROWS = 32, PUSH_GROUPS = 16 };
 
-/* Element (r, c) of op(T), 0 outside of it; rows and columns are so far apart. */
-__device__ static float tri_at(const float *t, long long rows, long long cols,
-                               int w, int r, int c)
-{
-    return r < w && c < w ? t[r * rows + c * cols] : 0;
-}
-
-/*
- * x = op(T)^-1 x, T of order w <= TRI; op(T) is upper when is_up, else lower. Blocks
- * have a column of x each, threads (TRI of them) a row. The rows of a strip are those
- * of one warp, which finds them; all the others then take them off.
- */
-extern "C" __global__ void __launch_bounds__(TRI)
-    la_tri(const float *t, long long ld, int w, float *x, long long ldx,
-           int trans, int is_up, int is_unit)
-{
-    __shared__ float found[2][STRIP]; /* by turns: one barrier a strip */
-    const int r = threadIdx.x, lane = r % STRIP, warp = r / STRIP;
-    const int strips = (w + STRIP - 1) / STRIP;
-    const long long rows = trans ? ld : 1, cols = trans ? 1 : ld;
-    float here[STRIP], next[STRIP], v;
-
-    x += blockIdx.x * ldx;
-    v = r < w ? x[r] : 0;
-#pragma unroll
-    for (int c = 0; c < STRIP; c++)
-        here[c] =
-            tri_at(t, rows, cols, w, r, (is_up ? strips - 1 : 0) * STRIP + c);
-    for (int k = 0; k < strips; k++) {
-        const int s = is_up ? strips - 1 - k : k, after = is_up ? s - 1 : s + 1;
-        float *f = found[k % 2];
-
-        if (k + 1 < strips) {
-#pragma unroll
-            for (int c = 0; c < STRIP; c++)
-                next[c] = tri_at(t, rows, cols, w, r, after * STRIP + c);
-        }
-        if (warp == s) {
-            float d = 1;
-
-#pragma unroll
-            for (int c = 0; c < STRIP; c++)
-                if (c == lane && !is_unit && r < w)
-                    d = 1 / here[c];
-            if (is_up) {
-#pragma unroll
-                for (int c = STRIP - 1; c >= 0; c--) {
-                    const float y = __shfl_sync(~0u, v * d, c);
-
-                    if (lane < c)
-                        v -= here[c] * y;
-                }
-            } else {
-#pragma unroll
-                for (int c = 0; c < STRIP; c++) {
-                    const float y = __shfl_sync(~0u, v * d, c);
-
-                    if (lane > c)
-                        v -= here[c] * y;
-                }
-            }
-            v *= d;
-            f[lane] = v;
-        }
-        __syncthreads();
-        if (is_up ? warp < s : warp > s) {
-            float a = 0, b = 0;
-
-#pragma unroll
-            for (int c = 0; c < STRIP; c += 2) {
-                a += here[c] * f[c];
-                b += here[c + 1] * f[c + 1];
-            }
-            v -= a + b;
-        }
-#pragma unroll
-        for (int c = 0; c < STRIP; c++)
-            here[c] = next[c];
-    }
-    if (r < w)
-        x[r] = v;
-}
-
-enum { PUSH_ROWS = 32, PUSH_GROUPS = 16 };
-
-/* y = y - A x, A m x w with w <= TRI. Threads: PUSH_ROWS x PUSH_GROUPS; blocks: rows,
- * columns of x. */
+/* y = beta y + alpha A x, beta 0 or 1, A m x w with w <= PUSH_WIDE. Threads: PUSH_ROWS x
+ * PUSH_GROUPS; blocks: rows, columns of x. */
 extern "C" __global__ void la_push(const float *a, long long ld, int m, int w,
-                                   const float *x, float *y, long long ldx)
+                                   const float *x, long long ldx, float *y,
+                                   long long ldy, float alpha, float beta)
 {
-    __shared__ float v[TRI], part[PUSH_GROUPS][PUSH_ROWS];
+    __shared__ float v[PUSH_WIDE], part[PUSH_GROUPS][PUSH_ROWS];
     const int r = threadIdx.x % PUSH_ROWS, g = threadIdx.x / PUSH_ROWS;
     const int row = blockIdx.x * PUSH_ROWS + r;
     float s = 0;
@@ -316,16 +232,19 @@ extern "C" __global__ void la_push(const float *a, long long ld, int m, int w,
     part[g][r] = s;
     __syncthreads();
     if (g == 0 && row < m) {
+        float *to = y + row + blockIdx.y * ldy;
+
         s = 0;
         for (int k = 0; k < PUSH_GROUPS; k++)
             s += part[k][r];
-        y[row + blockIdx.y * ldx] -= s;
+        *to = (beta != 0 ? *to : 0) + alpha * s;
     }
 }
 
-/* y = y - A^T x, A m x w: a block for each column of A and of x. */
+/* y = beta y + alpha A^T x, A m x w: a block for each column of A and of x. */
 extern "C" __global__ void la_pull(const float *a, long long ld, int m,
-                                   const float *x, float *y, long long ldx)
+                                   const float *x, long long ldx, float *y,
+                                   long long ldy, float alpha, float beta)
 {
     const float *v = x + blockIdx.y * ldx;
     float s = 0;
@@ -335,8 +254,11 @@ extern "C" __global__ void la_pull(const float *a, long long ld, int m,
     for (int i = threadIdx.x; i < m; i += WIDE)
         s += a[i] * v[i];
     s = (float)sum_of_block((double)s);
-    if (threadIdx.x == 0)
-        y[blockIdx.x + blockIdx.y * ldx] -= s;
+    if (threadIdx.x == 0) {
+        float *to = y + blockIdx.x + blockIdx.y * ldy;
+
+        *to = (beta != 0 ? *to : 0) + alpha * s;
+    }
 }
 
 /* --- products of halves ----------------------------------------------------------------------- */

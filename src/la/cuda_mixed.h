@@ -12,7 +12,7 @@
 #include "la/cuda.h"
 
 enum {
-    LA_GPU_TRI = 512, /* order of a triangle that one launch solves with */
+    LA_GPU_FEW = 512, /* columns of a product with few columns */
     LA_GPU_VECTORS = 8
 };
 
@@ -47,13 +47,11 @@ heddle_status heddle_gpu_up(struct heddle_exec *x, double *to,
 
 /* --- solves with few right-hand sides, single precision ------------------------------------- */
 
-/* x = op(T)^-1 x, T of order x.m <= LA_GPU_TRI. */
-heddle_status heddle_gpu_tri(struct heddle_exec *x, char uplo, char trans,
-                             char diag, struct la_block t, struct la_block v);
-/* y = y - A v ('N') or y - A^T v; A has at most LA_GPU_TRI columns, v and y one ld. */
-heddle_status heddle_gpu_take_off(struct heddle_exec *x, char trans,
-                                  struct la_block a, struct la_block v,
-                                  struct la_block y);
+/* y = beta y + alpha A v ('N') or with A^T, beta 0 or 1; single precision. A has at most
+ * LA_GPU_FEW columns. Nothing, when it has no elements. */
+heddle_status heddle_gpu_few(struct heddle_exec *x, char trans, float alpha,
+                             struct la_block a, struct la_block v, float beta,
+                             struct la_block y);
 
 /* --- vectors ---------------------------------------------------------------------------------- */
 

@@ -23,6 +23,7 @@
 #include <math.h>
 
 #include "base/alloc.h"
+#include "la/cuda_mixed.h"
 
 /* A NaN stays. */
 static inline double larger(double a, double b)
@@ -192,8 +193,10 @@ static heddle_status go_down(struct la_mixed *s, enum heddle_la_low kind,
         LA_TRY(heddle_la_wait(s->la, &info));
     }
     *is_good_out = info == 0 && s->scale >= DBL_MIN && s->scale <= 0x1p1000;
-    return *is_good_out && s->uplo == '\0' ? make_perm(s, is_good_out)
-                                           : HEDDLE_OK;
+    if (*is_good_out && s->uplo == '\0')
+        LA_TRY(make_perm(s, is_good_out));
+    return *is_good_out && heddle_la_mixed_sweeps(s) ? heddle_la_mixed_invert(s)
+                                                     : HEDDLE_OK;
 }
 
 static double backward_error(const struct la_mixed *s)
@@ -287,7 +290,14 @@ static heddle_status make(struct la_mixed *s, const heddle_matrix *x)
     LA_TRY(heddle_la_owned_make(s->la, low, n, n, s->a->nb, &s->low));
     LA_TRY(heddle_la_owned_make(s->la, full, n, x->n, nb, &s->x));
     LA_TRY(heddle_la_owned_make(s->la, full, n, x->n, nb, &s->r));
-    return heddle_la_owned_make(s->la, low, n, x->n, nb, &s->d);
+    LA_TRY(heddle_la_owned_make(s->la, low, n, x->n, nb, &s->d));
+    if (!heddle_la_mixed_sweeps(s))
+        return HEDDLE_OK;
+    LA_TRY(heddle_la_owned_make(s->la, low, n, x->n, nb, &s->e));
+    for (unsigned i = 0; i < (s->uplo == '\0' ? 2 : 1); i++)
+        LA_TRY(heddle_la_owned_make(s->la, low, la_min(n, LA_GPU_FEW), n,
+                                    s->a->nb, &s->inv[i]));
+    return HEDDLE_OK;
 }
 
 enum { TENSOR_N = 4096 }; /* order from which on tensor cores pay */
@@ -412,6 +422,9 @@ static heddle_status solve(struct la_mixed s, enum heddle_la_refine how,
     heddle_la_owned_end(&s.x);
     heddle_la_owned_end(&s.r);
     heddle_la_owned_end(&s.d);
+    heddle_la_owned_end(&s.e);
+    heddle_la_owned_end(&s.inv[0]);
+    heddle_la_owned_end(&s.inv[1]);
     heddle_la_mixed_shut(&s);
     heddle_free(&heddle_allocator_default, s.rhs,
                 la_max(s.nrhs, 1) * sizeof(*s.rhs));

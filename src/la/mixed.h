@@ -45,6 +45,9 @@ struct la_mixed {
     struct la_owned low;
     struct la_owned x, r; /* n x nrhs, full precision */
     struct la_owned d;    /* low precision */
+    struct la_owned e;    /* the same, between two sweeps */
+    struct la_owned
+        inv[2]; /* of the triangles on the diagonal: see mixed_sweep.c */
     struct la_rhs *rhs;
     int iterations, tries;
 };
@@ -66,6 +69,9 @@ heddle_status heddle_la_mixed_narrow(struct la_mixed *s);
 heddle_status heddle_la_mixed_product(struct la_mixed *s, const void *alpha,
                                       heddle_matrix *x, const void *beta,
                                       heddle_matrix *y);
+/* (mixed_sweep.c) Are solves sweeps? These need e and inv, and the triangles inverted. */
+bool heddle_la_mixed_sweeps(const struct la_mixed *s);
+heddle_status heddle_la_mixed_invert(struct la_mixed *s);
 /* (mixed_sweep.c) d = the solution with the low factors for down[j] * from, then to = up[j] * d, or
  * that is added; down and up from s->rhs, columns that are done stay. */
 heddle_status heddle_la_mixed_solve(struct la_mixed *s, heddle_matrix *from,

@@ -179,73 +179,56 @@ static void up(const struct fc_launch *l)
                 ARG(double, 4) * (double)from[i];
 }
 
-/* --- solves with a triangle ----------------------------------------------- */
+/* --- products with few columns --------------------------------------------- */
 
-/* (t, ld, w, x, ldx, trans, is_up, is_unit), a block a column of x */
-static void tri(const struct fc_launch *l)
-{
-    const float *t = ARG(const float *, 0);
-    const size_t ld = ARG(size_t, 1), ldx = ARG(size_t, 4), n = l->grid[0];
-    const int w = ARG(int, 2);
-
-    if (w > 512 || is_bad_block(l, t, (size_t)w, (size_t)w, ld, sizeof(*t)) ||
-        is_bad_block(l, ARG(float *, 3), (size_t)w, n, ldx, sizeof(float)))
-        return;
-    for (size_t c = 0; c < n; c++) {
-        float *x = ARG(float *, 3) + c * ldx;
-
-        for (int k = 0; k < w; k++) {
-            const int i = ARG(int, 6) != 0 ? w - 1 - k : k;
-
-            for (int p = 0; p < k; p++) {
-                const int j = ARG(int, 6) != 0 ? w - 1 - p : p;
-
-                x[i] -=
-                    t[ARG(int, 5) != 0 ? AT(j, i, ld) : AT(i, j, ld)] * x[j];
-            }
-            if (ARG(int, 7) == 0)
-                x[i] /= t[AT(i, i, ld)];
-        }
-    }
-}
-
-/* (a, ld, m, w, x, y, ldx), blocks: rows, columns of x */
+/* (a, ld, m, w, x, ldx, y, ldy, alpha, beta), blocks: rows, columns of x */
 static void push(const struct fc_launch *l)
 {
     const float *a = ARG(const float *, 0);
-    const size_t ld = ARG(size_t, 1), ldx = ARG(size_t, 6), n = l->grid[1];
+    const size_t ld = ARG(size_t, 1), ldx = ARG(size_t, 5),
+                 ldy = ARG(size_t, 7), n = l->grid[1];
     const int m = ARG(int, 2), w = ARG(int, 3);
-    const float *x = ARG(const float *, 4);
-    float *y = ARG(float *, 5);
+    const float *x = ARG(const float *, 4), alpha = ARG(float, 8),
+                beta = ARG(float, 9);
+    float *y = ARG(float *, 6);
 
-    if (is_bad_block(l, a, (size_t)m, (size_t)w, ld, sizeof(*a)) ||
+    if (w > 512 || is_bad_block(l, a, (size_t)m, (size_t)w, ld, sizeof(*a)) ||
         is_bad_block(l, x, (size_t)w, n, ldx, sizeof(*x)) ||
-        is_bad_block(l, y, (size_t)m, n, ldx, sizeof(*y)))
+        is_bad_block(l, y, (size_t)m, n, ldy, sizeof(*y)))
         return;
     for (size_t c = 0; c < n; c++)
-        for (int i = 0; i < m; i++)
+        for (int i = 0; i < m; i++) {
+            float s = 0;
+
             for (int j = 0; j < w; j++)
-                y[AT(i, c, ldx)] -= a[AT(i, j, ld)] * x[AT(j, c, ldx)];
+                s += a[AT(i, j, ld)] * x[AT(j, c, ldx)];
+            y[AT(i, c, ldy)] = (beta != 0 ? y[AT(i, c, ldy)] : 0) + alpha * s;
+        }
 }
 
-/* (a, ld, m, x, y, ldx), blocks: columns of a, columns of x */
+/* (a, ld, m, x, ldx, y, ldy, alpha, beta), blocks: columns of a, columns of x */
 static void pull(const struct fc_launch *l)
 {
     const float *a = ARG(const float *, 0);
-    const size_t ld = ARG(size_t, 1), ldx = ARG(size_t, 5), n = l->grid[1],
-                 w = l->grid[0];
+    const size_t ld = ARG(size_t, 1), ldx = ARG(size_t, 4),
+                 ldy = ARG(size_t, 6), n = l->grid[1], w = l->grid[0];
     const int m = ARG(int, 2);
-    const float *x = ARG(const float *, 3);
-    float *y = ARG(float *, 4);
+    const float *x = ARG(const float *, 3), alpha = ARG(float, 7),
+                beta = ARG(float, 8);
+    float *y = ARG(float *, 5);
 
     if (is_bad_block(l, a, (size_t)m, w, ld, sizeof(*a)) ||
         is_bad_block(l, x, (size_t)m, n, ldx, sizeof(*x)) ||
-        is_bad_block(l, y, w, n, ldx, sizeof(*y)))
+        is_bad_block(l, y, w, n, ldy, sizeof(*y)))
         return;
     for (size_t c = 0; c < n; c++)
-        for (size_t j = 0; j < w; j++)
+        for (size_t j = 0; j < w; j++) {
+            float s = 0;
+
             for (int i = 0; i < m; i++)
-                y[AT(j, c, ldx)] -= a[AT(i, j, ld)] * x[AT(i, c, ldx)];
+                s += a[AT(i, j, ld)] * x[AT(i, c, ldx)];
+            y[AT(j, c, ldy)] = (beta != 0 ? y[AT(j, c, ldy)] : 0) + alpha * s;
+        }
 }
 
 /* --- halves ------------------------------------------------------------------ */
@@ -387,9 +370,8 @@ static const struct fc_kernel kernels[] = {
     {"la_largest", "plip", largest},
     {"la_down", "pppid", down},
     {"la_up", "ppidd", up},
-    {"la_tri", "plipliii", tri},
-    {"la_push", "pliippl", push},
-    {"la_pull", "plippl", pull},
+    {"la_push", "pliiplplff", push},
+    {"la_pull", "pliplplff", pull},
     {"la_split", "pliifpllii", split},
     {"la_dots", "pppppppppip", dots},
     {"la_combine", "ppppppppipdpi", combine},
