@@ -317,6 +317,7 @@ enum {
     CLUSTER_ROWS = CLUSTER * CLUSTER_THREADS,
     CLUSTER_N = 64,
     CLUSTER_LEAST = 1024, /* rows up to which cuSOLVER's panel is faster */
+    LU_GROUP = 512,       /* columns */
     AFTER_THREADS = 256,
     AFTER_COLUMNS = 8
 };
@@ -349,19 +350,15 @@ static heddle_status lu_narrow(struct la_gpu *g, struct la_block p, size_t row0,
                &p.a, &ld, &m, &n, &first, &before, &ipiv, &info);
 }
 
-/* By clusters of multiprocessors, where there are any: beside products that hold the
- * device this is the panel that gets on. */
-static heddle_status lu_clusters(struct la_gpu *g, struct la_block a,
-                                 size_t row0, int *ipiv, int *info)
+/* Some columns of a panel, of which `before` come first, by clusters. */
+static heddle_status lu_group(struct la_gpu *g, struct la_block a, size_t row0,
+                              size_t before, int *ipiv, int *info)
 {
     const size_t n = la_min(a.m, a.n);
     const void *one = heddle_la_one(g->t), *minus = heddle_la_minus_one(g->t);
     const long long ld = (long long)a.ld;
     heddle_status st;
 
-    if (la_is_complex(g->t) || a.m <= CLUSTER_LEAST || a.m > 4 * CLUSTER_ROWS ||
-        heddle_cuda_get_capability(g->x) < 90)
-        return HEDDLE_EDECLINED;
     for (size_t j = 0; j < n; j += CLUSTER_N) {
         const size_t w = la_min(CLUSTER_N, n - j), right = j + w;
         const struct la_block row = la_part(g->t, a, j, 0, a.m - j, a.n);
@@ -371,10 +368,10 @@ static heddle_status lu_clusters(struct la_gpu *g, struct la_block a,
                               (a.n - right + AFTER_COLUMNS - 1) / AFTER_COLUMNS;
         int *piv = ipiv + j;
 
-        st = lu_narrow(g, la_part(g->t, a, j, j, a.m - j, w), row0 + j, j, piv,
-                       info);
+        st = lu_narrow(g, la_part(g->t, a, j, j, a.m - j, w), row0 + j,
+                       before + j, piv, info);
         if (st != HEDDLE_OK) /* a device may have no room for such clusters */
-            return j == 0 && st != HEDDLE_EDEV && st != HEDDLE_ENOMEM
+            return before + j == 0 && st != HEDDLE_EDEV && st != HEDDLE_ENOMEM
                        ? HEDDLE_EDECLINED
                        : st;
         if (blocks > 0)
@@ -386,6 +383,50 @@ static heddle_status lu_clusters(struct la_gpu *g, struct la_block a,
                 g, 'N', 'N', minus, la_part(g->t, a, right, j, a.m - right, w),
                 la_part(g->t, a, j, right, w, a.n - right), one,
                 la_part(g->t, a, right, right, a.m - right, a.n - right)));
+    }
+    return HEDDLE_OK;
+}
+
+/* What a group does to the columns on its right, a.n of them behind the first w. */
+static heddle_status lu_right(struct la_gpu *g, struct la_block a, size_t w,
+                              const int *ipiv, size_t row0)
+{
+    void *aux = (char *)heddle_exec_scratch(g->x) + LA_GPU_SCRATCH / 2;
+    const struct la_block right = la_part(g->t, a, 0, w, a.m, a.n - w);
+
+    LA_TRY(
+        heddle_gpu_lu_aux(g, la_part(g->t, a, 0, 0, a.m, w), ipiv, row0, aux));
+    LA_TRY(heddle_gpu_lu_apply(g, aux, w, right));
+    return heddle_gpu_gemm(g, 'N', 'N', heddle_la_minus_one(g->t),
+                           la_part(g->t, a, w, 0, a.m - w, w),
+                           la_part(g->t, right, 0, 0, w, right.n),
+                           heddle_la_one(g->t),
+                           la_part(g->t, right, w, 0, a.m - w, right.n));
+}
+
+/* By clusters of multiprocessors, where there are any: beside products that hold the
+ * device this is the panel that gets on. A wide one in groups of columns, or each of its
+ * narrow steps would go through all of it. */
+static heddle_status lu_clusters(struct la_gpu *g, struct la_block a,
+                                 size_t row0, int *ipiv, int *info)
+{
+    const size_t n = la_min(a.m, a.n);
+
+    if (la_is_complex(g->t) || a.m <= CLUSTER_LEAST || a.m > 4 * CLUSTER_ROWS ||
+        heddle_cuda_get_capability(g->x) < 90)
+        return HEDDLE_EDECLINED;
+    if (n != a.n || n % LU_GROUP != 0)
+        return lu_group(g, a, row0, 0, ipiv, info);
+    for (size_t j = 0; j < n; j += LU_GROUP) {
+        const struct la_block rows = la_part(g->t, a, j, 0, a.m - j, a.n);
+
+        LA_TRY(lu_group(g, la_part(g->t, rows, 0, j, rows.m, LU_GROUP),
+                        row0 + j, j, ipiv + j, info));
+        LA_TRY(heddle_gpu_swap(g, la_part(g->t, rows, 0, 0, rows.m, j),
+                               ipiv + j, LU_GROUP, row0 + j, false));
+        if (j + LU_GROUP < n)
+            LA_TRY(lu_right(g, la_part(g->t, rows, 0, j, rows.m, n - j),
+                            LU_GROUP, ipiv + j, row0 + j));
     }
     return HEDDLE_OK;
 }
@@ -440,23 +481,45 @@ heddle_status heddle_gpu_lu(struct la_gpu *g, struct la_block a, size_t row0,
 
 /* --- updates of LU ------------------------------------------------------------------- */
 
-enum { INVERT = 64, TAKE_THREADS = 256, TAKE_COLUMNS = 8 };
+enum { INVERT = LA_GPU_INVERT, TAKE_THREADS = 256, TAKE_COLUMNS = 8 };
 
-/* From the inverses of diagonal blocks to those of twice their order:
- * below them comes -X_22 L_21 X_11. */
-static heddle_status join_inverses(struct la_gpu *g, struct la_block l,
-                                   struct la_block x, size_t s)
+/* The two blocks at `at` of orders s and n, n <= s; all in x but the one outside of the
+ * diagonal is there. */
+static heddle_status join_two(struct la_gpu *g, char uplo, struct la_block t,
+                              struct la_block x, size_t at, size_t s, size_t n)
+{
+    const bool is_lower = uplo == 'L';
+    const size_t m = is_lower ? n : s, k = is_lower ? s : n;
+    const size_t row = at + (is_lower ? s : 0), col = at + (is_lower ? 0 : s);
+    const struct la_block tmp = {heddle_exec_scratch(g->x), m, k, m};
+    const void *zero = heddle_la_zero(g->t);
+
+    LA_TRY(heddle_gpu_gemm(g, 'N', 'N', heddle_la_one(g->t),
+                           la_part(g->t, t, row, col, m, k),
+                           la_part(g->t, x, col, col, k, k), zero, tmp));
+    return heddle_gpu_gemm(g, 'N', 'N', heddle_la_minus_one(g->t),
+                           la_part(g->t, x, row, row, m, m), tmp, zero,
+                           la_part(g->t, x, row, col, m, k));
+}
+
+heddle_status heddle_gpu_join(struct la_gpu *g, char uplo, struct la_block t,
+                              struct la_block x, size_t s)
 {
     const struct la_block tmp = {heddle_exec_scratch(g->x), s, s, s};
-    const size_t n = x.n / (2 * s), in_l = 2 * s * (l.ld + 1),
-                 in_x = 2 * s * (x.ld + 1);
+    const size_t n = x.n / (2 * s), in_t = 2 * s * (t.ld + 1),
+                 in_x = 2 * s * (x.ld + 1), left = x.n - n * 2 * s;
+    const size_t row = uplo == 'L' ? s : 0, col = s - row;
 
-    LA_TRY(heddle_gpu_gemm_many(
-        g, s, heddle_la_one(g->t), la_part(g->t, l, s, 0, s, s), in_l,
-        la_part(g->t, x, 0, 0, s, s), in_x, tmp, s * s, n));
-    return heddle_gpu_gemm_many(g, s, heddle_la_minus_one(g->t),
-                                la_part(g->t, x, s, s, s, s), in_x, tmp, s * s,
-                                la_part(g->t, x, s, 0, s, s), in_x, n);
+    if (n > 0) {
+        LA_TRY(heddle_gpu_gemm_many(
+            g, s, heddle_la_one(g->t), la_part(g->t, t, row, col, s, s), in_t,
+            la_part(g->t, x, col, col, s, s), in_x, tmp, s * s, n));
+        LA_TRY(heddle_gpu_gemm_many(
+            g, s, heddle_la_minus_one(g->t), la_part(g->t, x, row, row, s, s),
+            in_x, tmp, s * s, la_part(g->t, x, row, col, s, s), in_x, n));
+    }
+    return left > s ? join_two(g, uplo, t, x, n * 2 * s, s, left - s)
+                    : HEDDLE_OK;
 }
 
 heddle_status heddle_gpu_lu_aux(struct la_gpu *g, struct la_block l,
@@ -471,8 +534,17 @@ heddle_status heddle_gpu_lu_aux(struct la_gpu *g, struct la_block l,
 
     LA_TRY(PUT(g, "la_invert", SHAPE(w / INVERT + 1, 512, 0), &l.a, &ldl,
                &width, &aux, &ipiv, &first, &from, &to));
-    for (size_t s = INVERT; s < w; s *= 2)
-        LA_TRY(join_inverses(g, l, x, s));
+    for (size_t s = INVERT; s < la_min(w, LA_LU_JOINED); s *= 2)
+        LA_TRY(heddle_gpu_join(g, 'L', l, x, s));
+    for (size_t j = 0; j + LA_LU_JOINED < w; j += LA_LU_JOINED) {
+        const size_t below = j + LA_LU_JOINED;
+
+        LA_TRY(heddle_gpu_add(
+            g, 'N', heddle_la_one(g->t),
+            la_part(g->t, l, below, j, w - below, LA_LU_JOINED),
+            heddle_la_zero(g->t),
+            la_part(g->t, x, below, j, w - below, LA_LU_JOINED)));
+    }
     return HEDDLE_OK;
 }
 
@@ -491,9 +563,21 @@ heddle_status heddle_gpu_lu_apply(struct la_gpu *g, const void *aux, size_t w,
     LA_TRY(PUT(g, "la_take",
                SHAPE((a.n + TAKE_COLUMNS - 1) / TAKE_COLUMNS, TAKE_THREADS, 0),
                &a.a, &ld, &n, &width, &from, &to, &top.a));
-    return heddle_gpu_gemm(g, 'N', 'N', heddle_la_one(g->t), x, top,
-                           heddle_la_zero(g->t),
-                           la_part(g->t, a, 0, 0, w, a.n));
+    for (size_t j = 0; j < w; j += LA_LU_JOINED) {
+        const size_t k = la_min(LA_LU_JOINED, w - j), below = j + k;
+        const struct la_block u = la_part(g->t, a, j, 0, k, a.n);
+
+        LA_TRY(heddle_gpu_gemm(
+            g, 'N', 'N', heddle_la_one(g->t), la_part(g->t, x, j, j, k, k),
+            la_part(g->t, top, j, 0, k, a.n), heddle_la_zero(g->t), u));
+        if (below < w)
+            LA_TRY(
+                heddle_gpu_gemm(g, 'N', 'N', heddle_la_minus_one(g->t),
+                                la_part(g->t, x, below, j, w - below, k), u,
+                                heddle_la_one(g->t),
+                                la_part(g->t, top, below, 0, w - below, a.n)));
+    }
+    return HEDDLE_OK;
 }
 
 /* --- QR ------------------------------------------------------------------------------ */

@@ -110,7 +110,8 @@ heddle_status heddle_gpu_cholesky(struct la_gpu *g, struct la_block a,
 heddle_status heddle_gpu_lu(struct la_gpu *g, struct la_block a, size_t row0,
                             int *ipiv, int *info);
 /*
- * What makes a panel's updates cheap: the inverse of its L (w x w), and where rows go.
+ * What makes a panel's updates cheap: its L (w x w) with the diagonal blocks of order
+ * LA_LU_JOINED inverted, and where rows go. Larger inverses cost digits, and save nothing.
  * It is there for widths of which la_lu_has_aux(), in la_lu_aux_bytes():
  *
  *     T inverse[w * w]; int from[2 * w], to[2 * w];
@@ -118,6 +119,8 @@ heddle_status heddle_gpu_lu(struct la_gpu *g, struct la_block a, size_t row0,
  * Row from[i] becomes row to[i], counted from the panel's first; from[i] < 0: another
  * i has it.
  */
+enum { LA_LU_JOINED = 512 };
+
 static inline bool la_lu_has_aux(size_t w)
 {
     return w == 64 || w == 128 || w == 256 || w == 512 || w == 1024;
@@ -128,6 +131,12 @@ static inline size_t la_lu_aux_bytes(enum heddle_la_type t, size_t w)
     return w * w * la_bytes(t) + 4 * w * sizeof(int);
 }
 
+/* Inverses: x has those of the diagonal blocks of order s of t, a triangle, and gets those
+ * of order 2 s: outside of the diagonal -X_22 T_21 X_11, or -X_11 T_12 X_22. A kernel makes
+ * those of order LA_GPU_INVERT. */
+enum { LA_GPU_INVERT = 64 };
+heddle_status heddle_gpu_join(struct la_gpu *g, char uplo, struct la_block t,
+                              struct la_block x, size_t s);
 heddle_status heddle_gpu_lu_aux(struct la_gpu *g, struct la_block l,
                                 const int *ipiv, size_t row0, void *aux);
 /* Rows of a change places, and A = L^-1 A in its first w rows. */

@@ -40,6 +40,7 @@ enum {
     MOST_BLOCKS = 4096,
     NARROW_ROWS = 64, /* these as in cuda_mixed.cu */
     NARROW_THREADS = 512,
+    CORNER_THREADS = 512,
     PUSH_ROWS = 32,
     PUSH_THREADS = 512
 };
@@ -143,6 +144,25 @@ heddle_status heddle_gpu_up(struct heddle_exec *x, double *to,
     const int count = (int)n;
 
     return PUT(x, "la_up", each(n), &to, &from, &count, &beta, &factor);
+}
+
+/* --- triangles --------------------------------------------------------------------------- */
+
+heddle_status heddle_gpu_invert(struct la_gpu *g, char uplo, char diag,
+                                struct la_block t, struct la_block to)
+{
+    const long long ldt = (long long)t.ld, ldx = (long long)to.ld;
+    const int w = (int)to.n, is_up = uplo == 'U', is_unit = diag == 'U';
+
+    if (to.n == 0)
+        return HEDDLE_OK;
+    LA_TRY(
+        PUT(g->x, "la_corners",
+            SHAPE((to.n + LA_GPU_INVERT - 1) / LA_GPU_INVERT, CORNER_THREADS),
+            &t.a, &ldt, &w, &to.a, &ldx, &is_up, &is_unit));
+    for (size_t s = LA_GPU_INVERT; s < to.n; s *= 2)
+        LA_TRY(heddle_gpu_join(g, uplo, t, to, s));
+    return HEDDLE_OK;
 }
 
 /* --- products with few columns ----------------------------------------------------------- */

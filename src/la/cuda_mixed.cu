@@ -206,6 +206,56 @@ extern "C" __global__ void la_up(double *to, const float *from, int n,
         to[i] = (beta != 0 ? to[i] : 0) + factor * (double)from[i];
 }
 
+/* --- triangles ------------------------------------------------------------------------------ */
+
+enum { INVERT = 64 };
+
+/*
+ * The columns at x become those of the inverses of the diagonal blocks of t, of order
+ * INVERT; t has order w, and is upper when is_up. A block for each; a warp has a column at
+ * a time. Upper ones are lower ones counted from their end.
+ */
+extern "C" __global__ void la_corners(const float *t, long long ld, int w,
+                                      float *x, long long ldx, int is_up,
+                                      int is_unit)
+{
+    __shared__ float low[INVERT * (INVERT + 1)], root[INVERT];
+    const int k0 = blockIdx.x * INVERT, n = min(INVERT, w - k0),
+              lane = threadIdx.x % 32;
+
+    for (int k = threadIdx.x; k < INVERT * INVERT; k += blockDim.x) {
+        const int i = k % INVERT, j = k / INVERT;
+        const int row = k0 + (is_up ? n - 1 - i : i),
+                  col = k0 + (is_up ? n - 1 - j : j);
+        const float v = i < n && j < n && i >= j ? t[row + col * ld] : 0;
+
+        low[i * (INVERT + 1) + j] = v;
+        if (i == j)
+            root[i] = i >= n || is_unit ? 1 : 1 / v;
+    }
+    for (int k = threadIdx.x; k < w * n; k += blockDim.x)
+        x[k % w + (k0 + k / w) * ldx] = 0;
+    __syncthreads();
+    for (int c = threadIdx.x / 32; c < n; c += blockDim.x / 32) {
+        float *column = x + k0 + (k0 + (is_up ? n - 1 - c : c)) * ldx;
+        float y0 = lane == c ? 1 : 0, y1 = lane + 32 == c ? 1 : 0;
+
+#pragma unroll 4
+        for (int k = c; k < n; k++) {
+            const float yk = __shfl_sync(~0u, k < 32 ? y0 : y1, k % 32) * root[k];
+
+            if (lane > k)
+                y0 -= low[lane * (INVERT + 1) + k] * yk;
+            if (lane + 32 > k)
+                y1 -= low[(lane + 32) * (INVERT + 1) + k] * yk;
+        }
+        if (lane < n)
+            column[is_up ? n - 1 - lane : lane] = y0 * root[lane];
+        if (lane + 32 < n)
+            column[is_up ? n - 33 - lane : lane + 32] = y1 * root[lane + 32];
+    }
+}
+
 /* --- products with few columns --------------------------------------------------------- */
 
 enum { PUSH_WIDE = 512, PUSH_ROWS = 32, PUSH_GROUPS = 16 };

@@ -47,6 +47,9 @@ heddle_status heddle_gpu_up(struct heddle_exec *x, double *to,
 
 /* --- solves with few right-hand sides, single precision ------------------------------------- */
 
+/* to = T^-1, single precision; zero outside of its triangle. With scratch. */
+heddle_status heddle_gpu_invert(struct la_gpu *g, char uplo, char diag,
+                                struct la_block t, struct la_block to);
 /* y = beta y + alpha A v ('N') or with A^T, beta 0 or 1; single precision. A has at most
  * LA_GPU_FEW columns. Nothing, when it has no elements. */
 heddle_status heddle_gpu_few(struct heddle_exec *x, char trans, float alpha,

@@ -100,11 +100,20 @@ static void fill_aux(enum heddle_la_type t, struct la_block l, const int *ipiv,
     int *from = (int *)((char *)aux + w * w * la_bytes(t)), *to = from + 2 * w;
 
     memset(aux, 0, w * w * la_bytes(t));
-    for (size_t i = 0; i < w; i++)
-        memcpy((char *)aux + i * (w + 1) * la_bytes(t), heddle_la_one(t),
-               la_bytes(t));
-    heddle_blas_trsm(t, 'L', 'L', 'N', 'U', heddle_la_one(t),
-                     la_part(t, l, 0, 0, w, w), x);
+    for (size_t j = 0; j < w; j++) {
+        const size_t below = j / LA_LU_JOINED * LA_LU_JOINED + LA_LU_JOINED;
+
+        memcpy(la_at(t, x, j, j), heddle_la_one(t), la_bytes(t));
+        if (below < w)
+            memcpy(la_at(t, x, below, j), la_at(t, l, below, j),
+                   (w - below) * la_bytes(t));
+    }
+    for (size_t j = 0; j < w; j += LA_LU_JOINED) {
+        const size_t n = la_min(LA_LU_JOINED, w - j);
+
+        heddle_blas_trsm(t, 'L', 'L', 'N', 'U', heddle_la_one(t),
+                         la_part(t, l, j, j, n, n), la_part(t, x, j, j, n, n));
+    }
     for (size_t i = 0; i < 2 * w; i++) {
         const int start = i < w ? (int)i : ipiv[i - w] - 1 - (int)k0;
 
@@ -647,6 +656,7 @@ static heddle_status submit_steps(struct getrf_call *c, struct getrf_arg *g)
         g->nsteps = 1;
         g->ngang = pick_gang(g, a);
         LA_TRY(submit_with_aux(c, g));
+        LA_TRY(la_tell_panel(g->h.la, k));
         if (!g->has_pivots || at_end || ((k + 1) % back != 0 && k + 1 < nsteps))
             continue;
         g->nsteps = k % back + 1;

@@ -4,7 +4,7 @@
  *
  * With few right-hand sides a solve is bound by memory and by how long its chain is. A
  * substitution is one row after the other, so where there is a device the triangles on the
- * diagonal are inverted first, once for all solves, and a block column is two products
+ * diagonal are inverted beside the factorisation, and a block column is two products
  * then: its triangle, and the rows outside of it. Some block columns are one task, which
  * has all right-hand sides. On cores alone, and with many right-hand sides, trsm does it.
  *
@@ -75,13 +75,10 @@ static heddle_status cuda_invert(struct heddle_exec *x)
     for (size_t i = 0; i < parts_of(a); i++) {
         const size_t first = i * LA_GPU_FEW,
                      n = la_min(LA_GPU_FEW, a.n - first);
-        const struct la_block to = inverse_of(inv, first, n);
 
-        LA_TRY(heddle_gpu_set(x, 'A', 0, LA_S, heddle_la_zero(LA_S),
-                              heddle_la_one(LA_S), to));
-        LA_TRY(heddle_gpu_trsm(
-            &gpu, 'L', g->uplo, 'N', g->diag, heddle_la_one(LA_S),
-            la_part(LA_S, a, g->j0 + first, first, n, n), to));
+        LA_TRY(heddle_gpu_invert(&gpu, g->uplo, g->diag,
+                                 la_part(LA_S, a, g->j0 + first, first, n, n),
+                                 inverse_of(inv, first, n)));
     }
     return HEDDLE_OK;
 }
@@ -100,32 +97,33 @@ static const heddle_kernel kernel_invert = {
     .noperands = 2,
     .mode = {HEDDLE_W, HEDDLE_R},
     .variants = {{.device = HEDDLE_DEV_CPU, .run = run_invert},
-                 {.device = HEDDLE_DEV_CUDA, .run = cuda_invert}},
+                 {.device = HEDDLE_DEV_CUDA,
+                  .run = cuda_invert,
+                  .scratch_bytes = LA_GPU_SCRATCH}},
     .cost = cost_invert};
 
 static heddle_status invert(struct la_mixed *s, char uplo, char diag,
-                            heddle_matrix *inv)
+                            const heddle_matrix *inv, size_t k)
 {
     heddle_matrix *a = s->low.m;
-    struct invert_arg g = {
-        .h = heddle_la_begin(s->la, a), .uplo = uplo, .diag = diag};
+    const struct invert_arg g = {.h = heddle_la_begin(s->la, a),
+                                 .uplo = uplo,
+                                 .diag = diag,
+                                 .j0 = la_first(a, k)};
+    heddle_handle *const op[2] = {inv->col[k], a->col[k]};
 
-    for (size_t j = 0; j < a->nt; j++) {
-        heddle_handle *const op[2] = {inv->col[j], a->col[j]};
-
-        g.j0 = la_first(a, j);
-        LA_TRY(heddle_la_submit(s->la, &kernel_invert, op, NULL, 2, &g,
-                                sizeof(g), 0));
-    }
-    return HEDDLE_OK;
+    return heddle_la_submit(s->la, &kernel_invert, op, NULL, 2, &g, sizeof(g),
+                            -1);
 }
 
-heddle_status heddle_la_mixed_invert(struct la_mixed *s)
+heddle_status heddle_la_mixed_invert(void *mixed, size_t k)
 {
+    struct la_mixed *s = mixed;
+
     if (s->uplo != '\0')
-        return invert(s, s->uplo, 'N', s->inv[0].m);
-    LA_TRY(invert(s, 'L', 'U', s->inv[0].m));
-    return invert(s, 'U', 'N', s->inv[1].m);
+        return invert(s, s->uplo, 'N', s->inv[0].m, k);
+    LA_TRY(invert(s, 'L', 'U', s->inv[0].m, k));
+    return invert(s, 'U', 'N', s->inv[1].m, k);
 }
 
 /* --- sweeps ------------------------------------------------------------------------------ */

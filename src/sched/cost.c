@@ -44,6 +44,7 @@ void heddle_cost_fini(struct heddle_win *w)
 }
 
 #define LONG_NS           2e6  /* what is shorter is measured in any case */
+#define HERE_NS           5e3  /* a copy takes longer */
 #define NEAR              8    /* times the best: so much longer may be wrong */
 #define HOPELESS_MEASURED 0.02 /* of the fastest class, all workers together */
 #define HOPELESS_GUESSED  0.005
@@ -428,8 +429,8 @@ static int cost_send(struct heddle_win *w, struct heddle_win_sort *s,
     return (int)cls;
 }
 
-/* The class other than the cores whose memory has the data, if it takes long to bring
- * them anywhere else; -1: none. */
+/* The class other than the cores whose memory has the data, when any other one would have
+ * to get them; -1: none. */
 static int cost_home(const struct heddle_win *w, const struct heddle_win_ask *q)
 {
     double least = INFINITY, next = INFINITY;
@@ -447,18 +448,16 @@ static int cost_home(const struct heddle_win *w, const struct heddle_win_ask *q)
         }
     }
     return home >= 0 && w->copy.cls[home].kind != HEDDLE_SCHED_CORES &&
-                   next < INFINITY && next - least > LONG_NS
+                   next < INFINITY && next - least > HERE_NS
                ? home
                : -1;
 }
 
-/* Its data come from afar: to bring them takes longer than what is to be measured could
- * ever save. */
+/* To bring the data alone takes longer than all of it does where they are: it may be of
+ * use when others are busy, but not to be measured. */
 static bool cost_is_far(const struct heddle_win_ask *q, unsigned cls)
 {
-    const double more = q->fetch[cls] - q->fetch[q->s->best_cls];
-
-    return more > LONG_NS && more > NEAR * q->s->best;
+    return q->fetch[cls] - q->fetch[q->s->best_cls] > q->s->best;
 }
 
 int heddle_win_explore(struct heddle_win *w, const struct heddle_win_ask *q,

@@ -179,6 +179,38 @@ static void up(const struct fc_launch *l)
                 ARG(double, 4) * (double)from[i];
 }
 
+/* --- triangles -------------------------------------------------------------- */
+
+/* (t, ld, w, x, ldx, is_up, is_unit), a block for each 64 columns */
+static void corners(const struct fc_launch *l)
+{
+    const float *t = ARG(const float *, 0);
+    const size_t ld = ARG(size_t, 1), ldx = ARG(size_t, 4);
+    const int w = ARG(int, 2), is_up = ARG(int, 5);
+    float *x = ARG(float *, 3);
+
+    if (is_bad_block(l, t, (size_t)w, (size_t)w, ld, sizeof(*t)) ||
+        is_bad_block(l, x, (size_t)w, (size_t)w, ldx, sizeof(*x)))
+        return;
+    for (int c = 0; c < w; c++) {
+        const int k0 = c / 64 * 64, end = k0 + 64 < w ? k0 + 64 : w;
+
+        for (int i = 0; i < w; i++)
+            x[AT(i, c, ldx)] = i == c;
+        for (int s = 0; s < end - k0; s++) {
+            const int i = is_up != 0 ? end - 1 - s : k0 + s;
+            float v = x[AT(i, c, ldx)];
+
+            for (int p = 0; p < s; p++) {
+                const int j = is_up != 0 ? end - 1 - p : k0 + p;
+
+                v -= t[AT(i, j, ld)] * x[AT(j, c, ldx)];
+            }
+            x[AT(i, c, ldx)] = ARG(int, 6) != 0 ? v : v / t[AT(i, i, ld)];
+        }
+    }
+}
+
 /* --- products with few columns --------------------------------------------- */
 
 /* (a, ld, m, w, x, ldx, y, ldy, alpha, beta), blocks: rows, columns of x */
@@ -370,6 +402,7 @@ static const struct fc_kernel kernels[] = {
     {"la_largest", "plip", largest},
     {"la_down", "pppid", down},
     {"la_up", "ppidd", up},
+    {"la_corners", "pliplii", corners},
     {"la_push", "pliiplplff", push},
     {"la_pull", "pliplplff", pull},
     {"la_split", "pliifpllii", split},
