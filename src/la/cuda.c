@@ -338,16 +338,17 @@ static heddle_status lu_narrow(struct la_gpu *g, struct la_block p, size_t row0,
     const size_t rows = p.m <= CLUSTER_ROWS       ? 1
                         : p.m <= 2 * CLUSTER_ROWS ? 2
                                                   : 4;
+    const size_t w = la_min(32, (g->t == LA_S ? 64 : 32) / rows);
     const long long ld = (long long)p.ld;
     const int m = (int)p.m, n = (int)p.n, first = (int)row0, before = (int)col0;
 
-    return PUT(g,
-               rows == 1   ? "la_lu_x1"
-               : rows == 2 ? "la_lu_x2"
-                           : "la_lu_x4",
-               CLUSTER_SHAPE(CLUSTER, CLUSTER_THREADS,
-                             cluster_bytes(g, 32 / rows), CLUSTER),
-               &p.a, &ld, &m, &n, &first, &before, &ipiv, &info);
+    return PUT(
+        g,
+        rows == 1   ? "la_lu_x1"
+        : rows == 2 ? "la_lu_x2"
+                    : "la_lu_x4",
+        CLUSTER_SHAPE(CLUSTER, CLUSTER_THREADS, cluster_bytes(g, w), CLUSTER),
+        &p.a, &ld, &m, &n, &first, &before, &ipiv, &info);
 }
 
 /* Some columns of a panel, of which `before` come first, by clusters. */

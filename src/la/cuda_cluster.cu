@@ -621,10 +621,11 @@ __device__ static void lu_after(T *a, long long ld, int left, int w, int right,
         lu_cluster<T, R, W>(a, ld, m, n, row0, col0, ipiv, info);              \
     }
 
-#define KERNELS(T, s)                                                          \
+/* Of single precision twice as many numbers are in registers. */
+#define KERNELS(T, s, times)                                                   \
     LU(T, s, 1, 32)                                                            \
-    LU(T, s, 2, 16)                                                            \
-    LU(T, s, 4, 8)                                                             \
+    LU(T, s, 2, 16 * (times))                                                  \
+    LU(T, s, 4, 8 * (times))                                                   \
     extern "C" __global__ __launch_bounds__(AFTER_THREADS) void la_after_##s(  \
         T *a, long long ld, int left, int w, int right, const int *ipiv,       \
         int row0)                                                              \
@@ -633,7 +634,7 @@ __device__ static void lu_after(T *a, long long ld, int left, int w, int right,
     }
 
 #ifdef LA_FLOAT
-KERNELS(float, s)
+KERNELS(float, s, 2)
 #else
-KERNELS(double, d)
+KERNELS(double, d, 1)
 #endif

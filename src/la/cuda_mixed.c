@@ -160,7 +160,7 @@ heddle_status heddle_gpu_invert(struct la_gpu *g, char uplo, char diag,
         PUT(g->x, "la_corners",
             SHAPE((to.n + LA_GPU_INVERT - 1) / LA_GPU_INVERT, CORNER_THREADS),
             &t.a, &ldt, &w, &to.a, &ldx, &is_up, &is_unit));
-    for (size_t s = LA_GPU_INVERT; s < to.n; s *= 2)
+    for (size_t s = LA_GPU_INVERT; s < la_min(to.n, LA_GPU_FEW); s *= 2)
         LA_TRY(heddle_gpu_join(g, uplo, t, to, s));
     return HEDDLE_OK;
 }

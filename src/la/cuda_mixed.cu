@@ -242,7 +242,8 @@ extern "C" __global__ void la_corners(const float *t, long long ld, int w,
 
 #pragma unroll 4
         for (int k = c; k < n; k++) {
-            const float yk = __shfl_sync(~0u, k < 32 ? y0 : y1, k % 32) * root[k];
+            const float yk =
+                __shfl_sync(~0u, k < 32 ? y0 : y1, k % 32) * root[k];
 
             if (lane > k)
                 y0 -= low[lane * (INVERT + 1) + k] * yk;

@@ -47,7 +47,8 @@ heddle_status heddle_gpu_up(struct heddle_exec *x, double *to,
 
 /* --- solves with few right-hand sides, single precision ------------------------------------- */
 
-/* to = T^-1, single precision; zero outside of its triangle. With scratch. */
+/* The diagonal blocks of order LA_GPU_FEW of `to` become the inverses of those of T, with
+ * zeros outside of its triangle; single precision, with scratch. */
 heddle_status heddle_gpu_invert(struct la_gpu *g, char uplo, char diag,
                                 struct la_block t, struct la_block to);
 /* y = beta y + alpha A v ('N') or with A^T, beta 0 or 1; single precision. A has at most

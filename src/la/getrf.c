@@ -656,7 +656,6 @@ static heddle_status submit_steps(struct getrf_call *c, struct getrf_arg *g)
         g->nsteps = 1;
         g->ngang = pick_gang(g, a);
         LA_TRY(submit_with_aux(c, g));
-        LA_TRY(la_tell_panel(g->h.la, k));
         if (!g->has_pivots || at_end || ((k + 1) % back != 0 && k + 1 < nsteps))
             continue;
         g->nsteps = k % back + 1;

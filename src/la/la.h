@@ -38,13 +38,6 @@ struct la_low {
     float left, right;
 };
 
-/* Who wants to use block columns of a factorisation as soon as their panels are done: they are
- * told when panel k is submitted. Its triangle is final then. NULL: nobody. */
-struct la_panels {
-    heddle_status (*tell)(void *user, size_t k);
-    void *user;
-};
-
 /* Pivots of the program, nb in each handle but the last one. */
 struct la_pivots {
     struct la_pivots *next;
@@ -70,7 +63,6 @@ struct heddle_la {
     _Atomic uint64_t found;   /* call << 32 | info */
     _Atomic uint64_t broken;  /* calls from this one on do nothing */
     struct la_low low;        /* of the calls that are being submitted */
-    struct la_panels panels;  /* the same */
     struct la_gate *gate;     /* the same, or NULL */
     struct la_gate *gates;    /* all, until the next wait */
     struct la_pivots *pivots; /* of the calls since the last wait */
@@ -94,12 +86,6 @@ struct la_head {
     struct la_low low;
     struct la_gate *gate; /* NULL: none */
 };
-
-static inline heddle_status la_tell_panel(const heddle_la *la, size_t k)
-{
-    return la->panels.tell != NULL ? la->panels.tell(la->panels.user, k)
-                                   : HEDDLE_OK;
-}
 
 static inline size_t la_min(size_t a, size_t b)
 {

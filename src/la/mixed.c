@@ -23,7 +23,6 @@
 #include <math.h>
 
 #include "base/alloc.h"
-#include "la/cuda_mixed.h"
 
 /* A NaN stays. */
 static inline double larger(double a, double b)
@@ -132,12 +131,9 @@ static heddle_status factorise(struct la_mixed *s, struct la_low low)
     heddle_status st;
 
     s->la->low = low;
-    if (heddle_la_mixed_sweeps(s))
-        s->la->panels = (struct la_panels){heddle_la_mixed_invert, s};
     st = s->uplo == '\0' ? heddle_la_getrf(s->la, s->low.m, s->ipiv)
                          : heddle_la_potrf(s->la, s->uplo, s->low.m);
     s->la->low = (struct la_low){.kind = HEDDLE_LA_LOW_AUTO};
-    s->la->panels = (struct la_panels){NULL, NULL};
     return st;
 }
 
@@ -196,8 +192,10 @@ static heddle_status go_down(struct la_mixed *s, enum heddle_la_low kind,
         LA_TRY(heddle_la_wait(s->la, &info));
     }
     *is_good_out = info == 0 && s->scale >= DBL_MIN && s->scale <= 0x1p1000;
-    return *is_good_out && s->uplo == '\0' ? make_perm(s, is_good_out)
-                                           : HEDDLE_OK;
+    if (*is_good_out && s->uplo == '\0')
+        LA_TRY(make_perm(s, is_good_out));
+    return *is_good_out && heddle_la_mixed_sweeps(s) ? heddle_la_mixed_invert(s)
+                                                     : HEDDLE_OK;
 }
 
 static double backward_error(const struct la_mixed *s)
@@ -296,7 +294,7 @@ static heddle_status make(struct la_mixed *s, const heddle_matrix *x)
         return HEDDLE_OK;
     LA_TRY(heddle_la_owned_make(s->la, low, n, x->n, nb, &s->e));
     for (unsigned i = 0; i < (s->uplo == '\0' ? 2 : 1); i++)
-        LA_TRY(heddle_la_owned_make(s->la, low, la_min(n, LA_GPU_FEW), n,
+        LA_TRY(heddle_la_owned_make(s->la, low, la_min(n, s->a->nb), n,
                                     s->a->nb, &s->inv[i]));
     return HEDDLE_OK;
 }

@@ -69,10 +69,9 @@ heddle_status heddle_la_mixed_narrow(struct la_mixed *s);
 heddle_status heddle_la_mixed_product(struct la_mixed *s, const void *alpha,
                                       heddle_matrix *x, const void *beta,
                                       heddle_matrix *y);
-/* (mixed_sweep.c) Are solves sweeps? These need e and inv, and the triangles inverted: of
- * block column k, for struct la_panels. */
+/* (mixed_sweep.c) Are solves sweeps? These need e and inv, and the triangles inverted. */
 bool heddle_la_mixed_sweeps(const struct la_mixed *s);
-heddle_status heddle_la_mixed_invert(void *mixed, size_t k);
+heddle_status heddle_la_mixed_invert(struct la_mixed *s);
 /* (mixed_sweep.c) d = the solution with the low factors for down[j] * from, then to = up[j] * d, or
  * that is added; down and up from s->rhs, columns that are done stay. */
 heddle_status heddle_la_mixed_solve(struct la_mixed *s, heddle_matrix *from,

@@ -4,7 +4,7 @@
  *
  * With few right-hand sides a solve is bound by memory and by how long its chain is. A
  * substitution is one row after the other, so where there is a device the triangles on the
- * diagonal are inverted beside the factorisation, and a block column is two products
+ * diagonal are inverted first, once for all solves, and a block column is two products
  * then: its triangle, and the rows outside of it. Some block columns are one task, which
  * has all right-hand sides. On cores alone, and with many right-hand sides, trsm does it.
  *
@@ -29,17 +29,12 @@ static size_t parts_of(struct la_block a)
 
 /* --- triangles ------------------------------------------------------------------------ */
 
-/* Operands: the inverses, one beside the other; the block column of the factor. */
+/* Operands: a square with the inverses on its diagonal; the block column of the factor. */
 struct invert_arg {
     struct la_head h; /* with the low precision */
     char uplo, diag;
     size_t j0; /* first column */
 };
-
-static struct la_block inverse_of(struct la_block inv, size_t first, size_t n)
-{
-    return la_part(LA_S, inv, 0, first, n, n);
-}
 
 static heddle_status run_invert(struct heddle_exec *x)
 {
@@ -51,7 +46,7 @@ static heddle_status run_invert(struct heddle_exec *x)
     for (size_t i = 0; i < parts_of(a); i++) {
         const size_t first = i * LA_GPU_FEW,
                      n = la_min(LA_GPU_FEW, a.n - first);
-        const struct la_block to = inverse_of(inv, first, n);
+        const struct la_block to = la_part(LA_S, inv, first, first, n, n);
 
         for (size_t j = 0; j < n; j++) {
             memset(la_at(LA_S, to, 0, j), 0, n * sizeof(float));
@@ -72,15 +67,9 @@ static heddle_status cuda_invert(struct heddle_exec *x)
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
     LA_TRY(heddle_gpu_open(&gpu, x, LA_S));
-    for (size_t i = 0; i < parts_of(a); i++) {
-        const size_t first = i * LA_GPU_FEW,
-                     n = la_min(LA_GPU_FEW, a.n - first);
-
-        LA_TRY(heddle_gpu_invert(&gpu, g->uplo, g->diag,
-                                 la_part(LA_S, a, g->j0 + first, first, n, n),
-                                 inverse_of(inv, first, n)));
-    }
-    return HEDDLE_OK;
+    return heddle_gpu_invert(&gpu, g->uplo, g->diag,
+                             la_part(LA_S, a, g->j0, 0, a.n, a.n),
+                             la_part(LA_S, inv, 0, 0, a.n, a.n));
 }
 
 static struct heddle_cost cost_invert(struct heddle_exec *x)
@@ -103,27 +92,28 @@ static const heddle_kernel kernel_invert = {
     .cost = cost_invert};
 
 static heddle_status invert(struct la_mixed *s, char uplo, char diag,
-                            const heddle_matrix *inv, size_t k)
+                            const heddle_matrix *inv)
 {
     heddle_matrix *a = s->low.m;
-    const struct invert_arg g = {.h = heddle_la_begin(s->la, a),
-                                 .uplo = uplo,
-                                 .diag = diag,
-                                 .j0 = la_first(a, k)};
-    heddle_handle *const op[2] = {inv->col[k], a->col[k]};
+    struct invert_arg g = {
+        .h = heddle_la_begin(s->la, a), .uplo = uplo, .diag = diag};
 
-    return heddle_la_submit(s->la, &kernel_invert, op, NULL, 2, &g, sizeof(g),
-                            -1);
+    for (size_t j = 0; j < a->nt; j++) {
+        heddle_handle *const op[2] = {inv->col[j], a->col[j]};
+
+        g.j0 = la_first(a, j);
+        LA_TRY(heddle_la_submit(s->la, &kernel_invert, op, NULL, 2, &g,
+                                sizeof(g), 0));
+    }
+    return HEDDLE_OK;
 }
 
-heddle_status heddle_la_mixed_invert(void *mixed, size_t k)
+heddle_status heddle_la_mixed_invert(struct la_mixed *s)
 {
-    struct la_mixed *s = mixed;
-
     if (s->uplo != '\0')
-        return invert(s, s->uplo, 'N', s->inv[0].m, k);
-    LA_TRY(invert(s, 'L', 'U', s->inv[0].m, k));
-    return invert(s, 'U', 'N', s->inv[1].m, k);
+        return invert(s, s->uplo, 'N', s->inv[0].m);
+    LA_TRY(invert(s, 'L', 'U', s->inv[0].m));
+    return invert(s, 'U', 'N', s->inv[1].m);
 }
 
 /* --- sweeps ------------------------------------------------------------------------------ */
@@ -175,7 +165,8 @@ static heddle_status sweep_part(struct heddle_exec *x,
         LA_TRY(few(x, 'T', -1, rest, la_part(LA_S, to, o0, 0, o1 - o0, to.n), 1,
                    xp));
     LA_TRY(few(x, g->trans == 'N' ? 'N' : 'T', 1,
-               inverse_of(la_operand(x, 3 + 2 * k), first, n), xp, 0, yp));
+               la_part(LA_S, la_operand(x, 3 + 2 * k), first, first, n, n), xp,
+               0, yp));
     return g->trans != 'N' ? HEDDLE_OK
                            : few(x, 'N', -1, rest, yp, 1,
                                  la_part(LA_S, from, o0, 0, o1 - o0, from.n));

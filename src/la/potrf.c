@@ -399,8 +399,6 @@ static heddle_status submit_step(struct potrf_arg *g, heddle_matrix *a,
                                   HEDDLE_I32, &halves);
     if (st == HEDDLE_OK)
         st = submit_panel(g, a, k, record, halves);
-    if (st == HEDDLE_OK)
-        st = la_tell_panel(g->h.la, k);
     for (size_t j = k + 1; j < end && st == HEDDLE_OK; j++)
         st = submit_update(g, a, j, k, halves);
     heddle_handle_unref(halves);
