@@ -10,7 +10,7 @@
 #include <float.h>
 #include <math.h>
 
-#include "la/cuda_mixed.h"
+#include "la/cuda_norm.h"
 #include "la/product.h"
 
 /* Operands: the block column of B, then block columns of A (laset: none). */
@@ -113,7 +113,7 @@ static heddle_status run_copy(struct heddle_exec *x)
     return HEDDLE_OK;
 }
 
-/* Real types. The columns of B that piece p of A has are written by one launch. */
+/* The columns of B that piece p of A has are written by one launch. */
 static heddle_status cuda_copy(struct heddle_exec *x)
 {
     const struct copy_arg *g = heddle_exec_arg(x);
@@ -122,7 +122,7 @@ static heddle_status cuda_copy(struct heddle_exec *x)
     int *lost = g->has_record ? heddle_exec_ptr(x, 1 + g->na) : NULL;
     struct la_pieces a;
 
-    if (la_is_complex(t) || heddle_exec_noperands(x) > HEDDLE_KERNEL_OPERANDS ||
+    if (heddle_exec_noperands(x) > HEDDLE_KERNEL_OPERANDS ||
         (la_real_bytes(t) < la_real_bytes(g->from) && lost == NULL))
         return HEDDLE_EDECLINED;
     if (heddle_la_is_broken(&g->h))
@@ -131,7 +131,7 @@ static heddle_status cuda_copy(struct heddle_exec *x)
     for (unsigned p = 0; p < a.n; p++) {
         const struct la_range c = la_cut(g->cols, la_piece_columns(&a, p));
 
-        LA_TRY(heddle_gpu_copy(
+        LA_TRY(heddle_gpu_lacpy(
             x, g->uplo, c.first, g->from,
             la_part(g->from, a.block[p], 0, c.first - a.first[p], b.m,
                     c.end - c.first),
@@ -145,14 +145,12 @@ static heddle_status cuda_set(struct heddle_exec *x)
     const struct copy_arg *g = heddle_exec_arg(x);
     const struct la_block b = la_operand(x, 0);
 
-    if (la_is_complex(g->h.t))
-        return HEDDLE_EDECLINED;
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
-    return heddle_gpu_set(x, g->uplo, g->cols.first, g->h.t, &g->alpha,
-                          &g->beta,
-                          la_part(g->h.t, b, 0, g->cols.first - g->b0, b.m,
-                                  g->cols.end - g->cols.first));
+    return heddle_gpu_laset(x, g->uplo, g->cols.first, g->h.t, &g->alpha,
+                            &g->beta,
+                            la_part(g->h.t, b, 0, g->cols.first - g->b0, b.m,
+                                    g->cols.end - g->cols.first));
 }
 
 static heddle_status run_add(struct heddle_exec *x)
@@ -176,6 +174,32 @@ static heddle_status run_add(struct heddle_exec *x)
             add_part(g, la_at(t, a.block[p], r.first, j - a.first[p]),
                      la_at(t, b, r.first, j - g->b0), r.end - r.first);
         }
+    }
+    return HEDDLE_OK;
+}
+
+static heddle_status cuda_add(struct heddle_exec *x)
+{
+    const struct copy_arg *g = heddle_exec_arg(x);
+    const enum heddle_la_type t = g->h.t;
+    const struct la_block b = la_operand(x, 0);
+    struct la_pieces a;
+
+    if (heddle_exec_noperands(x) > HEDDLE_KERNEL_OPERANDS)
+        return HEDDLE_EDECLINED;
+    if (heddle_la_is_broken(&g->h))
+        return HEDDLE_OK;
+    heddle_la_pieces(x, t, 1, g->na, g->a0, &a);
+    if (g->na == 0) /* A is B */
+        a = (struct la_pieces){.n = 1, .first = {g->b0}, .block = {b}};
+    for (unsigned p = 0; p < a.n; p++) {
+        const struct la_range c = la_cut(g->cols, la_piece_columns(&a, p));
+        const size_t n = c.end - c.first;
+
+        LA_TRY(heddle_gpu_geadd(
+            x, g->uplo, c.first, t, &g->alpha,
+            la_part(t, a.block[p], 0, c.first - a.first[p], b.m, n), &g->beta,
+            la_part(t, b, 0, c.first - g->b0, b.m, n)));
     }
     return HEDDLE_OK;
 }
@@ -224,7 +248,8 @@ static const heddle_kernel kernel_copy = {
 static const heddle_kernel kernel_add = {
     .size = sizeof(heddle_kernel),
     .name = "geadd",
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_add}},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_add},
+                 {.device = HEDDLE_DEV_CUDA, .run = cuda_add}},
     .cost = cost_copy};
 
 static const heddle_kernel kernel_set = {
@@ -301,7 +326,7 @@ heddle_status heddle_la_lacpy(heddle_la *la, char uplo, heddle_matrix *a,
     g.from = a->t;
     if (a == b)
         return HEDDLE_OK;
-    if (la_real_bytes(b->t) < la_real_bytes(a->t) && !la_is_complex(a->t))
+    if (la_real_bytes(b->t) < la_real_bytes(a->t))
         LA_TRY(heddle_la_record(la, b->nt > 0 ? 1 : 0, &record));
     g.has_record = record != NULL;
     st = submit_all(&kernel_copy, g, a, b, true, record);

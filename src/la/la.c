@@ -194,7 +194,8 @@ heddle_status heddle_la_refuse(heddle_la *la, int i)
     return HEDDLE_EINVAL;
 }
 
-heddle_status heddle_la_submit(heddle_la *la, const heddle_kernel *kernel,
+static heddle_status submit_on(heddle_la *la, unsigned devices,
+                               const heddle_kernel *kernel,
                                heddle_handle *const *operands,
                                const enum heddle_mode *modes, unsigned n,
                                const void *arg, size_t arg_bytes, int priority)
@@ -203,7 +204,7 @@ heddle_status heddle_la_submit(heddle_la *la, const heddle_kernel *kernel,
                                        .group = la->group,
                                        .after = &la->looked,
                                        .nafter = la->looked != NULL ? 1 : 0,
-                                       .devices = la->opts.devices};
+                                       .devices = devices};
 
     return heddle_submit(
         la->ctx, kernel,
@@ -214,6 +215,24 @@ heddle_status heddle_la_submit(heddle_la *la, const heddle_kernel *kernel,
                               .operands = operands,
                               .modes = modes,
                               .opts = &o});
+}
+
+heddle_status heddle_la_submit(heddle_la *la, const heddle_kernel *kernel,
+                               heddle_handle *const *operands,
+                               const enum heddle_mode *modes, unsigned n,
+                               const void *arg, size_t arg_bytes, int priority)
+{
+    return submit_on(la, la->opts.devices, kernel, operands, modes, n, arg,
+                     arg_bytes, priority);
+}
+
+heddle_status heddle_la_submit_home(heddle_la *la, const heddle_kernel *kernel,
+                                    heddle_handle *const *operands,
+                                    const enum heddle_mode *modes, unsigned n,
+                                    const void *arg, size_t arg_bytes)
+{
+    return submit_on(la, 1u << HEDDLE_DEV_CPU, kernel, operands, modes, n, arg,
+                     arg_bytes, 0);
 }
 
 static void lower(_Atomic uint64_t *at, uint64_t key)

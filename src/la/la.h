@@ -119,6 +119,12 @@ heddle_status heddle_la_submit(heddle_la *la, const heddle_kernel *kernel,
                                const enum heddle_mode *modes, unsigned n,
                                const void *arg, size_t arg_bytes, int priority);
 
+/* The same on a core, whatever devices the sequence is for: a result for the program. */
+heddle_status heddle_la_submit_home(heddle_la *la, const heddle_kernel *kernel,
+                                    heddle_handle *const *operands,
+                                    const enum heddle_mode *modes, unsigned n,
+                                    const void *arg, size_t arg_bytes);
+
 /* A task on one operand, on a core, that tells what a device has found; all later tasks
  * of the sequence wait for it if is_awaited. */
 heddle_status heddle_la_submit_look(heddle_la *la, const heddle_kernel *kernel,

@@ -10,17 +10,16 @@
 #include <float.h>
 #include <math.h>
 
+#include "la/cuda_norm.h"
 #include "la/product.h"
 
-enum { PARTS = 64 }; /* partial results at most */
-
-/* What is computed. */
-enum what { LARGEST, COLUMN_SUM, ROW_SUMS, SQUARES };
+/* Partial results at most; with devices fewer, as they come home from there. */
+enum { PARTS = 64, PARTS_DEVICE = 16 };
 
 /* Operands: the partial result, then block columns. */
 struct norm_arg {
     struct la_head h;
-    enum what what;
+    enum la_norm_what what;
     enum heddle_la_kind kind;
     char uplo;
     bool is_first; /* of the tasks on this partial result */
@@ -209,20 +208,20 @@ static void add_column(const struct norm_arg *g, struct la_block a, size_t j,
         r.end = la_min(j, a.m);
     x = la_at(t, a, r.first, col);
     switch (g->what) {
-    case LARGEST:
+    case LA_NORM_LARGEST:
         *out = larger(larger(*out, d), largest(t, x, r.end - r.first));
         break;
-    case COLUMN_SUM:
+    case LA_NORM_COLUMN_SUM:
         *out = larger(*out, d + sum_of(t, x, r.end - r.first, NULL));
         break;
-    case ROW_SUMS: {
+    case LA_NORM_ROW_SUMS: {
         const double s = sum_of(t, x, r.end - r.first, out + r.first);
 
         if (alone)
             out[j] += d + (twice ? s : 0);
         break;
     }
-    case SQUARES: {
+    case LA_NORM_SQUARES: {
         struct squares s = squares_of(t, x, r.end - r.first);
 
         s.sum *= twice ? 2 : 1;
@@ -257,6 +256,29 @@ static heddle_status run_part(struct heddle_exec *x)
     return HEDDLE_OK;
 }
 
+/* Block column by block column, whichever lie beside each other: so a sum does not
+ * depend on where they are. */
+static heddle_status cuda_part(struct heddle_exec *x)
+{
+    const struct norm_arg *g = heddle_exec_arg(x);
+    const unsigned n = heddle_exec_noperands(x);
+    double *out = heddle_exec_ptr(x, 0);
+    size_t j = g->a0;
+
+    if (n > HEDDLE_KERNEL_OPERANDS)
+        return HEDDLE_EDECLINED;
+    if (heddle_la_is_broken(&g->h))
+        return HEDDLE_OK;
+    for (unsigned i = 1; i < n; i++) {
+        const struct la_block a = la_operand(x, i);
+
+        LA_TRY(heddle_gpu_norm(x, g->what, g->kind, g->uplo, j, g->h.t, a,
+                               i > 1 || !g->is_first, out));
+        j += a.n;
+    }
+    return HEDDLE_OK;
+}
+
 /* Operands: the partial results; the first one is overwritten. */
 static heddle_status run_last(struct heddle_exec *x)
 {
@@ -270,7 +292,7 @@ static heddle_status run_last(struct heddle_exec *x)
     for (unsigned i = 1; i < n; i++) {
         const double *part = heddle_exec_ptr(x, i);
 
-        if (g->what == SQUARES) {
+        if (g->what == LA_NORM_SQUARES) {
             const struct squares s =
                 squares_add((struct squares){sum[0], sum[1]},
                             (struct squares){part[0], part[1]});
@@ -279,11 +301,11 @@ static heddle_status run_last(struct heddle_exec *x)
             sum[1] = s.sum;
         } else {
             for (size_t k = 0; k < count; k++)
-                sum[k] = g->what == ROW_SUMS ? sum[k] + part[k]
-                                             : larger(sum[k], part[k]);
+                sum[k] = g->what == LA_NORM_ROW_SUMS ? sum[k] + part[k]
+                                                     : larger(sum[k], part[k]);
         }
     }
-    if (g->what == SQUARES)
+    if (g->what == LA_NORM_SQUARES)
         norm = sum[0] == 0 ? 0 : sum[0] * sqrt(sum[1]);
     else
         for (size_t k = 0; k < count; k++)
@@ -307,7 +329,10 @@ static struct heddle_cost cost_part(struct heddle_exec *x)
 static const heddle_kernel kernel_part = {
     .size = sizeof(heddle_kernel),
     .name = "norm_part",
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_part}},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_part},
+                 {.device = HEDDLE_DEV_CUDA,
+                  .run = cuda_part,
+                  .scratch_bytes = LA_GPU_NORM_SCRATCH}},
     .cost = cost_part};
 
 static const heddle_kernel kernel_last = {
@@ -329,7 +354,7 @@ static heddle_status submit_part(struct norm_arg g, heddle_matrix *a,
         unsigned n = 1;
 
         g.a0 = la_first(a, k);
-        for (; k < cols.end && n <= LA_LIST; k++) {
+        for (; k < cols.end && n <= a->list; k++) {
             op[n] = a->col[k];
             mode[n++] = HEDDLE_R;
         }
@@ -342,8 +367,10 @@ static heddle_status submit_part(struct norm_arg g, heddle_matrix *a,
 
 static heddle_status submit_all(struct norm_arg g, heddle_matrix *a)
 {
-    const size_t n = la_min(a->nt, PARTS);
-    const size_t count = g.what == ROW_SUMS ? a->m : g.what == SQUARES ? 2 : 1;
+    const size_t n = la_min(a->nt, g.h.la->has_cuda ? PARTS_DEVICE : PARTS);
+    const size_t count = g.what == LA_NORM_ROW_SUMS  ? a->m
+                         : g.what == LA_NORM_SQUARES ? 2
+                                                     : 1;
     heddle_handle *part[PARTS] = {NULL};
     enum heddle_mode mode[PARTS];
     heddle_status st = HEDDLE_OK;
@@ -358,20 +385,20 @@ static heddle_status submit_all(struct norm_arg g, heddle_matrix *a)
             st = submit_part(g, a, cols, part[i]);
     }
     if (st == HEDDLE_OK)
-        st = heddle_la_submit(g.h.la, &kernel_last, part, mode, (unsigned)n, &g,
-                              sizeof(g), 0);
+        st = heddle_la_submit_home(g.h.la, &kernel_last, part, mode,
+                                   (unsigned)n, &g, sizeof(g));
     for (size_t i = 0; i < n; i++)
         heddle_handle_unref(part[i]);
     return st;
 }
 
-static enum what what_of(char norm, enum heddle_la_kind kind)
+static enum la_norm_what what_of(char norm, enum heddle_la_kind kind)
 {
     switch (norm) {
-    case 'M': return LARGEST;
-    case 'F': return SQUARES;
-    case '1': return is_mirrored(kind) ? ROW_SUMS : COLUMN_SUM;
-    default: return ROW_SUMS;
+    case 'M': return LA_NORM_LARGEST;
+    case 'F': return LA_NORM_SQUARES;
+    case '1': return is_mirrored(kind) ? LA_NORM_ROW_SUMS : LA_NORM_COLUMN_SUM;
+    default: return LA_NORM_ROW_SUMS;
     }
 }
 
@@ -390,7 +417,7 @@ heddle_status heddle_la_norm(heddle_la *la, char norm, enum heddle_la_kind kind,
     LA_CHECK(la, 5, norm_out != NULL);
     g.h = heddle_la_begin(la, a);
     g.what = what_of(norm, kind);
-    if (a->nt == 0) {
+    if (a->nt == 0 || a->m == 0) {
         *norm_out = 0;
         return HEDDLE_OK;
     }

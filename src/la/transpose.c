@@ -6,6 +6,7 @@
  */
 #include <complex.h>
 
+#include "la/cuda_norm.h"
 #include "la/product.h"
 
 enum { SQUARE = 32 };
@@ -84,6 +85,31 @@ static heddle_status run_transpose(struct heddle_exec *x)
     return HEDDLE_OK;
 }
 
+static heddle_status cuda_transpose(struct heddle_exec *x)
+{
+    const struct transpose_arg *g = heddle_exec_arg(x);
+    const enum heddle_la_type t = g->h.t;
+    const struct la_block b = la_operand(x, 0);
+    const size_t m = g->rows.end - g->rows.first;
+    struct la_pieces a;
+
+    if (heddle_exec_noperands(x) > HEDDLE_KERNEL_OPERANDS)
+        return HEDDLE_EDECLINED;
+    if (heddle_la_is_broken(&g->h))
+        return HEDDLE_OK;
+    heddle_la_pieces(x, t, 1, g->na, g->a0, &a);
+    for (unsigned p = 0; p < a.n; p++) {
+        const struct la_range c = la_cut(g->cols, la_piece_columns(&a, p));
+        const size_t n = c.end - c.first;
+
+        LA_TRY(heddle_gpu_transpose(
+            x, g->is_conj, t,
+            la_part(t, a.block[p], g->rows.first, c.first - a.first[p], m, n),
+            la_part(t, b, c.first, 0, n, m)));
+    }
+    return HEDDLE_OK;
+}
+
 static struct heddle_cost cost_transpose(struct heddle_exec *x)
 {
     const struct transpose_arg *g = heddle_exec_arg(x);
@@ -96,7 +122,8 @@ static struct heddle_cost cost_transpose(struct heddle_exec *x)
 static const heddle_kernel kernel_transpose = {
     .size = sizeof(heddle_kernel),
     .name = "transpose",
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_transpose}},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_transpose},
+                 {.device = HEDDLE_DEV_CUDA, .run = cuda_transpose}},
     .cost = cost_transpose};
 
 heddle_status heddle_la_transpose(heddle_la *la, char trans, heddle_matrix *a,

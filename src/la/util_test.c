@@ -181,6 +181,25 @@ TEST(geadd_laset)
     rig_close(&r);
 }
 
+static void transpose_one(struct rig *r, enum heddle_la_type t, char trans,
+                          size_t m, size_t n, size_t nba, size_t nbb,
+                          struct heddle_rng *rng)
+{
+    const struct ref a = ref_random(t, m, n, rng);
+    const struct ref want = ref_op(a, trans);
+    void *ap, *bp;
+    heddle_matrix *am = stored(r, t, a, nba, &ap);
+    heddle_matrix *bm = stored(r, t, ref_new(n, m), nbb, &bp);
+    struct ref got;
+
+    CHECK_OK(heddle_la_transpose(r->la, trans, am, bm));
+    rig_wait(r, 0);
+    (void)loaded(am, ap);
+    got = loaded(bm, bp);
+    for (size_t k = 0; k < m * n; k++)
+        CHECK(got.a[k] == want.a[k]);
+}
+
 TEST(transpose)
 {
     struct heddle_rng rng;
@@ -191,33 +210,14 @@ TEST(transpose)
     FOR_SIZES(m)
     for (unsigned i = 0; i < 6; i++) {
         const size_t n = i / 2 == 0 ? m : i / 2 == 1 ? m / 2 + 1 : m + 41;
-        const char trans = i % 2 == 0 ? 'T' : 'C';
-        const struct ref a = ref_random(t, m, n, &rng);
-        const struct ref want = ref_op(a, trans);
-        void *ap, *bp;
-        heddle_matrix *am = stored(&r, t, a, i == 3 ? 5 : NB, &ap);
-        heddle_matrix *bm = stored(&r, t, ref_new(n, m), NB, &bp);
-        struct ref got;
 
-        CHECK_OK(heddle_la_transpose(r.la, trans, am, bm));
-        rig_wait(&r, 0);
-        (void)loaded(am, ap);
-        got = loaded(bm, bp);
-        for (size_t k = 0; k < m * n; k++)
-            CHECK(got.a[k] == want.a[k]);
+        transpose_one(&r, t, i % 2 == 0 ? 'T' : 'C', m, n, i == 3 ? 5 : NB, NB,
+                      &rng);
         test_forget();
     }
-    {
-        const struct ref a = ref_random(LA_D, 3, 300, &rng);
-        void *ap, *bp;
-        heddle_matrix *am = stored(&r, LA_D, a, 1, &ap);
-        heddle_matrix *bm = stored(&r, LA_D, ref_new(300, 3), 2, &bp);
-
-        CHECK_OK(heddle_la_transpose(r.la, 't', am, bm));
-        rig_wait(&r, 0);
-        (void)loaded(am, ap);
-        CHECK(ref_norm1(ref_add(loaded(bm, bp), -1, ref_op(a, 'T'))) == 0);
-    }
+    transpose_one(&r, LA_D, 'T', 3, 300, 1, 2, &rng);
+    for (size_t m = 31; m <= 33; m++) /* the tiles of a GPU */
+        transpose_one(&r, LA_Z, 'C', m, 96 - m, 64, 64, &rng);
     rig_close(&r);
 }
 
@@ -299,10 +299,59 @@ TEST(norms)
     {
         const struct ref a = ref_random(LA_D, 3, 9000, &rng);
 
-        for (unsigned i = 0; i < 4; i++)
+        for (unsigned i = 0; i < 4; i++) {
             check_norm(
                 norm_of(&r, LA_D, "M1IF"[i], HEDDLE_LA_GENERAL, 'U', a, 1),
                 norm_by_hand("M1IF"[i], a));
+            CHECK(norm_of(&r, LA_D, "M1IF"[i], HEDDLE_LA_GENERAL, 'U',
+                          ref_new(0, 9), NB) == 0);
+        }
+    }
+    rig_close(&r);
+}
+
+/* Norms repeat, unless some sums are made on cores and some on a device. */
+static void large_norms(struct rig *r, enum heddle_la_type t, size_t m,
+                        size_t n, size_t nb, struct heddle_rng *rng)
+{
+    const struct ref a = ref_random(t, m, n, rng);
+    const bool is_mixed = r->la->has_cuda && r->la->opts.devices == 0;
+
+    for (unsigned k = HEDDLE_LA_GENERAL; k <= HEDDLE_LA_UNIT_TRIANGULAR; k++)
+        for (unsigned i = 0; i < 8; i++) {
+            const enum heddle_la_kind kind = (enum heddle_la_kind)k;
+            const char norm = "M1IF"[i / 2], uplo = (i & 1) != 0 ? 'L' : 'U';
+            double v;
+
+            if (m != n &&
+                (kind == HEDDLE_LA_SYMMETRIC || kind == HEDDLE_LA_HERMITIAN))
+                continue;
+            v = norm_of(r, t, norm, kind, uplo, a, nb);
+            check_norm(v, norm_by_hand(norm, meant(a, kind, uplo)));
+            CHECK(is_mixed || norm_of(r, t, norm, kind, uplo, a, nb) == v);
+        }
+}
+
+/* More than the threads and blocks that a GPU has for it: each takes several. */
+TEST(large)
+{
+    static const size_t shape[][3] = {
+        {8200, 3, 2}, {5, 300, 299}, {131, 131, 67}};
+    struct heddle_rng rng;
+    RIG(r);
+
+    heddle_rng_seed(&rng, test_seed());
+    FOR_TYPES(t)
+    for (size_t i = 0; i < sizeof(shape) / sizeof(shape[0]); i++) {
+        const size_t m = shape[i][0], n = shape[i][1], nb = shape[i][2];
+
+        large_norms(&r, t, m, n, nb, &rng);
+        test_forget();
+        copy_one(&r, t, t, 'L', m, n, nb, nb, &rng);
+        copy_one(&r, t, t ^ 1, 'A', m, n, nb, 50, &rng);
+        add_one(&r, t, 'U', m, n, 0.5 - I, 0.25 * I, &rng);
+        transpose_one(&r, t, 'C', m, n, nb, 50, &rng);
+        test_forget();
     }
     rig_close(&r);
 }
@@ -315,18 +364,19 @@ TEST(norms_of_extremes)
     FOR_TYPES(t)
     for (unsigned i = 0; i < 4; i++) {
         const double big = la_real_bytes(t) == 4 ? 0x1p120 : 0x1p1000;
+        const double complex five = la_is_complex(t) ? 3 + 4 * I : 5;
         struct ref a = ref_new(20, 20);
 
         for (size_t k = 0; k < 400; k++)
-            a.a[k] = big;
+            a.a[k] = five * big;
         check_norm(norm_of(&r, t, "M1IF"[i], HEDDLE_LA_GENERAL, 'U', a, NB) /
                        big,
-                   i == 0 ? 1 : 20);
+                   i == 0 ? 5 : 100);
         for (size_t k = 0; k < 400; k++)
-            a.a[k] = 1 / big;
+            a.a[k] = five / big;
         check_norm(norm_of(&r, t, "M1IF"[i], HEDDLE_LA_GENERAL, 'U', a, NB) *
                        big,
-                   i == 0 ? 1 : 20);
+                   i == 0 ? 5 : 100);
         REF(a, 3, 9) = big;
         check_norm(norm_of(&r, t, 'F', HEDDLE_LA_GENERAL, 'U', a, NB), big);
         REF(a, 7, 13) = INFINITY;
@@ -336,7 +386,8 @@ TEST(norms_of_extremes)
         for (size_t k = 0; k < 20; k++) {
             struct ref b = ref_op(a, 'N');
 
-            REF(b, (k * 7) % 20, k) = NAN;
+            REF(b, (k * 7) % 20, k) =
+                la_is_complex(t) ? CMPLX(INFINITY, NAN) : NAN;
             CHECK(isnan(
                 norm_of(&r, t, "M1IF"[i], HEDDLE_LA_GENERAL, 'U', b, NB)));
         }
@@ -539,5 +590,5 @@ TEST(illegal_arguments)
     rig_close(&r);
 }
 
-TEST_MAIN(lacpy, lacpy_overflow, geadd_laset, transpose, norms,
+TEST_MAIN(lacpy, lacpy_overflow, geadd_laset, transpose, norms, large,
           norms_of_extremes, random, latms, latms_spectrum, illegal_arguments)

@@ -412,6 +412,8 @@ struct fc_kernel {
 
 const struct fc_kernel *fc_kernel_find(const char *name);
 const struct fc_kernel *fc_kernel_find_la(const char *name); /* kernels_la.c */
+/* kernels_norm.c */
+const struct fc_kernel *fc_kernel_find_norm(const char *name);
 
 static inline size_t fc_arg_bytes(char letter)
 {

@@ -378,10 +378,12 @@ static const struct fc_kernel kernels[] = {
 
 const struct fc_kernel *fc_kernel_find(const char *name)
 {
-    const struct fc_kernel *mixed = fc_kernel_find_mixed(name);
+    const struct fc_kernel *k = fc_kernel_find_mixed(name);
 
-    if (mixed != NULL)
-        return mixed;
+    if (k == NULL)
+        k = fc_kernel_find_norm(name);
+    if (k != NULL)
+        return k;
     for (size_t i = 0; i < sizeof(kernels) / sizeof(kernels[0]); i++)
         if (strcmp(kernels[i].name, name) == 0)
             return &kernels[i];
