@@ -472,11 +472,11 @@ int heddle_win_explore(struct heddle_win *w, const struct heddle_win_ask *q,
     }
     if (s == NULL || r == NULL || s->is_known)
         return -1;
-    if (isnan(s->best)) {
-        home = cost_home(w, q);
-        return home >= 0 ? cost_send(w, s, r, (unsigned)home)
-                         : HEDDLE_WIN_ANYONE;
-    }
+    home = cost_home(w, q);
+    if (home >= 0 && !cost_is_trusted(&s->c[home]))
+        return cost_send(w, s, r, (unsigned)home);
+    if (isnan(s->best))
+        return HEDDLE_WIN_ANYONE;
     for (unsigned k = 0; k < w->copy.ncls; k++) {
         const unsigned c = (unsigned)((w->turn + k) % w->copy.ncls);
         const struct heddle_win_cost *x = &s->c[c];
