@@ -315,28 +315,23 @@ enum {
     CLUSTER = 16,
     CLUSTER_THREADS = 512,
     CLUSTER_ROWS = CLUSTER * CLUSTER_THREADS,
+    CLUSTER_N = 64,
     CLUSTER_LEAST = 1024, /* rows up to which cuSOLVER's panel is faster */
     LU_GROUP = 512,       /* columns */
     AFTER_THREADS = 256,
     AFTER_COLUMNS = 8
 };
 
-/* Columns of a panel. */
-static size_t cluster_columns(const struct la_gpu *g)
-{
-    return g->t == LA_S ? 128 : 64;
-}
-
-/* Its shared memory: words, U, the diagonal block, the rest. */
+/* Shared memory of a panel: words, U, the diagonal block, the rest. */
 static size_t cluster_bytes(const struct la_gpu *g, size_t w)
 {
     const size_t e = la_bytes(g->t);
 
     return (2 * (CLUSTER + 1) + 2) * (w * e + 32) +
-           (cluster_columns(g) + 8) * (w * e + 16) + w * (w + 1) * e + 2048;
+           (CLUSTER_N + 8) * (w * e + 16) + w * (w + 1) * e + 2048;
 }
 
-/* The panel of at most cluster_columns(), by one cluster. */
+/* The panel of at most CLUSTER_N columns, by one cluster. */
 static heddle_status lu_narrow(struct la_gpu *g, struct la_block p, size_t row0,
                                size_t col0, int *ipiv, int *info)
 {
@@ -360,13 +355,13 @@ static heddle_status lu_narrow(struct la_gpu *g, struct la_block p, size_t row0,
 static heddle_status lu_group(struct la_gpu *g, struct la_block a, size_t row0,
                               size_t before, int *ipiv, int *info)
 {
-    const size_t n = la_min(a.m, a.n), step = cluster_columns(g);
+    const size_t n = la_min(a.m, a.n);
     const void *one = heddle_la_one(g->t), *minus = heddle_la_minus_one(g->t);
     const long long ld = (long long)a.ld;
     heddle_status st;
 
-    for (size_t j = 0; j < n; j += step) {
-        const size_t w = la_min(step, n - j), right = j + w;
+    for (size_t j = 0; j < n; j += CLUSTER_N) {
+        const size_t w = la_min(CLUSTER_N, n - j), right = j + w;
         const struct la_block row = la_part(g->t, a, j, 0, a.m - j, a.n);
         const int left = (int)j, width = (int)w, more = (int)(a.n - right),
                   first = (int)(row0 + j);

@@ -27,14 +27,7 @@
 
 namespace cg = cooperative_groups;
 
-/* Columns of a panel: each launch waits for a cluster, and a wider one does more by itself. */
-#ifdef LA_FLOAT
-enum { MAX_N = 128 };
-#else
-enum { MAX_N = 64 };
-#endif
-
-enum { BLOCKS = 16, THREADS = 512, WARPS = THREADS / 32 };
+enum { BLOCKS = 16, THREADS = 512, WARPS = THREADS / 32, MAX_N = 64 };
 
 /* Order of magnitudes as that of integers; a NaN is no pivot: 0. */
 __device__ static unsigned long long key_of(double x)
@@ -544,8 +537,7 @@ template <typename T>
 __device__ static void lu_after(T *a, long long ld, int left, int w, int right,
                                 const int *ipiv, int row0)
 {
-    enum { Y = MAX_N / 32 };                   /* rows of a lane */
-    __shared__ T low[MAX_N * (MAX_N + 1) / 2]; /* row by row */
+    __shared__ T low[MAX_N * (MAX_N + 1)];
     __shared__ int piv[MAX_N], from[2 * MAX_N], to[2 * MAX_N];
     const int lefts = (left + AFTER_COLUMNS - 1) / AFTER_COLUMNS;
     const bool is_left = (int)blockIdx.x < lefts;
@@ -559,9 +551,7 @@ __device__ static void lu_after(T *a, long long ld, int left, int w, int right,
         piv[k] = ipiv[k] - 1 - row0;
     if (!is_left)
         for (int k = threadIdx.x; k < w * w; k += AFTER_THREADS)
-            if (k % w > k / w)
-                low[k % w * (k % w + 1) / 2 + k / w] =
-                    a[k % w + (left + k / w) * ld];
+            low[k % w * (MAX_N + 1) + k / w] = a[k % w + (left + k / w) * ld];
     __syncthreads();
     if (threadIdx.x < 2 * w) {
         const int start =
@@ -604,29 +594,22 @@ __device__ static void lu_after(T *a, long long ld, int left, int w, int right,
 
     if (is_left || c >= last)
         return;
-    T y[Y];
+    T y0 = lane < w ? cols[lane + c * ld] : (T)0;
+    T y1 = lane + 32 < w ? cols[lane + 32 + c * ld] : (T)0;
 
-#pragma unroll
-    for (int r = 0; r < Y; r++)
-        y[r] = lane + 32 * r < w ? cols[lane + 32 * r + c * ld] : (T)0;
-#pragma unroll
-    for (int q = 0; q < Y; q++)
 #pragma unroll 8
-        for (int k = 32 * q; k < w && k < 32 * q + 32; k++) {
-            const T yk = __shfl_sync(~0u, y[q], k % 32);
+    for (int k = 0; k < w; k++) {
+        const T yk = __shfl_sync(~0u, k < 32 ? y0 : y1, k % 32);
 
-#pragma unroll
-            for (int r = q; r < Y; r++) {
-                const int row = lane + 32 * r;
-
-                if (row > k && row < w)
-                    y[r] -= low[row * (row + 1) / 2 + k] * yk;
-            }
-        }
-#pragma unroll
-    for (int r = 0; r < Y; r++)
-        if (lane + 32 * r < w)
-            cols[lane + 32 * r + c * ld] = y[r];
+        if (lane > k && lane < w)
+            y0 -= low[lane * (MAX_N + 1) + k] * yk;
+        if (lane + 32 > k && lane + 32 < w)
+            y1 -= low[(lane + 32) * (MAX_N + 1) + k] * yk;
+    }
+    if (lane < w)
+        cols[lane + c * ld] = y0;
+    if (lane + 32 < w)
+        cols[lane + 32 + c * ld] = y1;
 }
 
 #define LU(T, s, R, W)                                                         \
