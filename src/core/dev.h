@@ -150,6 +150,7 @@ struct dev_ahead {
     struct dev_ahead *pred[AHEAD_PREDS];
     struct ahead_succ *succ;
     uint32_t shared;   /* operands that its predecessors have, a bit each */
+    uint32_t written;  /* those that they write */
     uint64_t ready_ns; /* when they will have ended, about */
     uint64_t begun_ns; /* all that it waits for has ended; 0: not yet */
     uint64_t later_ns; /* not ahead before; 0: see ahead_later() */
@@ -461,11 +462,17 @@ bool heddle_ahead_is_void(const struct dev_task *dt);
 bool heddle_ahead_has_failed(const struct dev_task *dt);
 /* It leaves the device and will run again. True: it is not to be pushed now. */
 bool heddle_ahead_again(struct dev_task *dt);
-/* For schedulers: operands that count as being on the class, and ns until its
- * predecessors elsewhere have ended. */
-uint32_t heddle_ahead_view(struct heddle_devs *d,
-                           const struct heddle_sched_task *t, unsigned cls,
-                           double *wait_ns);
+/* For schedulers, what a task finds that may go ahead of its predecessors. */
+struct dev_ahead_view {
+    uint32_t here;  /* operands that count as being on the class, a bit each */
+    uint32_t there; /* those that will be on this node alone */
+    unsigned node;
+    double
+        wait_ns; /* until its predecessors, which are elsewhere, have ended */
+};
+struct dev_ahead_view heddle_ahead_view(struct heddle_devs *d,
+                                        const struct heddle_sched_task *t,
+                                        unsigned cls);
 
 /* --- dev_region.c ------------------------------------------------------------ */
 

@@ -79,7 +79,7 @@ static struct dev_ahead *ahead_new(struct ahead *a, struct heddle_cell *c)
     r->state = WAITING;
     r->cls = r->npred = 0; /* what is in pred[] counts by npred */
     r->succ = NULL;
-    r->shared = 0;
+    r->shared = r->written = 0;
     r->ready_ns = r->later_ns = r->begun_ns = 0;
     r->is_listed = r->is_mixed = r->is_void = r->has_failed = false;
     *ahead_place(a, c) = r;
@@ -175,10 +175,11 @@ static bool units_overlap(const heddle_handle *a, const heddle_handle *b)
            heddle_box_overlap(&a->box, &b->box, a->root->layout.ndim);
 }
 
-/* What x shares with p, which has it on the device. False: they share data in
- * another way than as whole units, and those meet on the host. */
+/* What x shares with p, which has it on the device, and what of that p writes. False:
+ * they share data in another way than as whole units, and those meet on the host. */
 static bool exec_shared(const struct heddle_exec *x,
-                        const struct heddle_exec *p, uint32_t *shared)
+                        const struct heddle_exec *p, uint32_t *shared,
+                        uint32_t *written)
 {
     for (unsigned i = 0; i < x->nops; i++)
         for (unsigned k = 0; k < p->nops; k++) {
@@ -190,6 +191,8 @@ static bool exec_shared(const struct heddle_exec *x,
                 continue;
             }
             *shared |= UINT32_C(1) << i;
+            if ((p->mode[k] & HEDDLE_W) != 0)
+                *written |= UINT32_C(1) << i;
         }
     return true;
 }
@@ -250,7 +253,7 @@ static bool ahead_consider(struct heddle_devs *d, struct dev_ahead *r)
     struct heddle_exec x;
     struct task_ext own;
     const struct task_ext *ext;
-    uint32_t shared = 0;
+    uint32_t shared = 0, written = 0;
     uint64_t ready_ns = 0;
     struct dev_cost cost = {.ns = 0};
 
@@ -276,7 +279,7 @@ static bool ahead_consider(struct heddle_devs *d, struct dev_ahead *r)
     for (unsigned i = 0; i < r->npred && !r->is_mixed; i++) {
         const struct dev_task *p = r->pred[i]->dt;
 
-        r->is_mixed = !exec_shared(&x, &p->x, &shared);
+        r->is_mixed = !exec_shared(&x, &p->x, &shared, &written);
         if (p->due_ns > ready_ns)
             ready_ns = p->due_ns;
     }
@@ -288,6 +291,7 @@ static bool ahead_consider(struct heddle_devs *d, struct dev_ahead *r)
         return false;
     ahead_unlist(r);
     r->shared = shared;
+    r->written = written;
     r->ready_ns = ready_ns;
     r->state = PUSHED;
     /* Nobody else counts it any more (4): a store will do. */
@@ -806,29 +810,30 @@ void heddle_ahead_end(struct worker *w, struct dev_ahead *r, heddle_status st)
 
 /* --- what a scheduler is told --------------------------------------------------- */
 
-uint32_t heddle_ahead_view(struct heddle_devs *d,
-                           const struct heddle_sched_task *t, unsigned cls,
-                           double *wait_ns)
+struct dev_ahead_view heddle_ahead_view(struct heddle_devs *d,
+                                        const struct heddle_sched_task *t,
+                                        unsigned cls)
 {
     struct ahead *a = &d->ahead;
     struct heddle_sched_task *task = (struct heddle_sched_task *)(uintptr_t)t;
+    struct dev_ahead_view v = {.wait_ns = 0};
     struct dev_ahead *r;
-    uint32_t shared = 0;
     uint64_t now;
 
-    *wait_ns = 0;
     if (heddle_is_node(t) || !ahead_is_marked(task))
-        return 0;
+        return v;
     heddle_spin_lock(&a->lock);
     r = ahead_find(a, heddle_task_cell(task));
     if (r != NULL && r->npred != 0) {
-        now = heddle_dev_now_ns(d);
-        shared = r->shared;
-        if (d->cls[r->cls].node != d->cls[cls].node && r->ready_ns > now)
-            *wait_ns = (double)(r->ready_ns - now);
-        if (d->cls[r->cls].node != d->cls[cls].node)
-            shared = 0;
+        v.node = d->cls[r->cls].node;
+        if (v.node == d->cls[cls].node) {
+            v.here = r->shared;
+        } else {
+            now = heddle_dev_now_ns(d);
+            v.there = r->written;
+            v.wait_ns = r->ready_ns > now ? (double)(r->ready_ns - now) : 0;
+        }
     }
     heddle_spin_unlock(&a->lock);
-    return shared;
+    return v;
 }

@@ -581,16 +581,18 @@ static double view_fetch(void *view, const struct heddle_sched_task *t,
     uint64_t sources = 0;
     struct heddle_exec x;
     struct task_ext own;
-    double ns = 0;
-    const uint32_t shared = heddle_ahead_view(d, t, cls, &ns);
+    const struct dev_ahead_view v = heddle_ahead_view(d, t, cls);
+    double ns = v.wait_ns;
 
     (void)heddle_task_exec(d->ctx->foreign, task, &x, &own);
     for (unsigned i = 0; i < x.nops; i++) {
-        const uint64_t valid = heddle_mem_valid(x.op[i]);
+        const uint64_t valid = i < 32 && (v.there >> i & 1) != 0
+                                   ? UINT64_C(1) << v.node
+                                   : heddle_mem_valid(x.op[i]);
         int from;
 
         if ((x.mode[i] & HEDDLE_R) == 0 || (valid >> to & 1) != 0 ||
-            (i < 32 && (shared >> i & 1) != 0))
+            (i < 32 && (v.here >> i & 1) != 0))
             continue;
         from = nearest_source(d, valid, to);
         if (from < 0)

@@ -2,7 +2,8 @@
 /*
  * Purpose: a kernel that was never measured, quick on a GPU, long on a core as its
  * declared cost tells: no core tries it while everybody waits. The same where the
- * first launches load code for longer than a core would take.
+ * first launches load code for longer than a core would take, and where nothing is
+ * declared but the GPU has the data.
  */
 #include <stdatomic.h>
 #include <time.h>
@@ -67,6 +68,22 @@ static const heddle_kernel twice = {
                  {.device = HEDDLE_DEV_CUDA, .run = twice_cuda}},
     .cost = twice_cost};
 
+/* Nothing is known of it. */
+static const heddle_kernel stay = {
+    .size = sizeof(heddle_kernel),
+    .name = "stay",
+    .noperands = 1,
+    .mode = {HEDDLE_RW},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = twice_core},
+                 {.device = HEDDLE_DEV_CUDA, .run = twice_cuda}}};
+
+static const heddle_kernel go = {
+    .size = sizeof(heddle_kernel),
+    .name = "go",
+    .noperands = 1,
+    .mode = {HEDDLE_RW},
+    .variants = {{.device = HEDDLE_DEV_CUDA, .run = twice_cuda}}};
+
 static void run(unsigned loads, const char *sched)
 {
     const struct heddle_ctx_opts o = {.size = sizeof(o),
@@ -118,4 +135,44 @@ TEST(loading_is_no_measurement)
     run(3, "plan");
 }
 
-TEST_MAIN(no_core_tries, loading_is_no_measurement)
+/* Large handles of the runtime, which a kernel for GPUs alone has filled there. */
+static void run_where(const char *sched)
+{
+    enum { LARGE = 8 << 20, FEW = 6 };
+    const struct heddle_ctx_opts o = {.size = sizeof(o),
+                                      .nworkers = 4,
+                                      .devices = "cuda0",
+                                      .sched = sched,
+                                      .model_dir = "",
+                                      .ignore_env = true};
+    heddle_handle *h[FEW];
+    heddle_ctx *ctx = NULL;
+
+    if (heddle_ctx_create(&o, &ctx) != HEDDLE_OK)
+        SKIP("there is no CUDA device here");
+    atomic_store(&ncores, 0);
+    for (unsigned i = 0; i < FEW; i++) {
+        CHECK_OK(heddle_handle_vector(ctx, NULL, LARGE, HEDDLE_I32, &h[i]));
+        CHECK_OK(
+            heddle_submit(ctx, &go, &(struct heddle_call){.operand = {h[i]}}));
+    }
+    for (unsigned k = 0; k < LENGTH * FEW; k++)
+        CHECK_OK(heddle_submit(ctx, &stay,
+                               &(struct heddle_call){.operand = {h[k % FEW]}}));
+    CHECK_OK(heddle_wait(ctx));
+    for (unsigned i = 0; i < FEW; i++)
+        heddle_handle_unref(h[i]);
+    printf("     %s: %u on cores\n", sched, atomic_load(&ncores));
+    CHECK_OK(heddle_ctx_destroy(ctx));
+    /* The first launches may take longer than to bring the data. */
+    CHECK(atomic_load(&ncores) <= 2);
+}
+
+TEST(unknown_ones_stay_where_their_data_are)
+{
+    run_where("plan");
+    run_where("heft");
+}
+
+TEST_MAIN(no_core_tries, loading_is_no_measurement,
+          unknown_ones_stay_where_their_data_are)

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Purpose: while a long urgent kernel runs on its stream, those that wait for it do not
+ * take the other streams, where they would only wait: kernels that are ready run there,
+ * though their priority is lower.
+ */
+#include "base/clock.h"
+#include "drive/cuda_kernels_test.h"
+#include "heddle/cuda.h"
+#include "heddle/heddle.h"
+#include "tests/test.h"
+
+enum { WAITING = 16, READY = 6, LEARN = 4, N = 64 };
+
+static const uint64_t long_ns = 200000000, short_ns = 2000000;
+
+static heddle_status spin(struct heddle_exec *x)
+{
+    const uint64_t *ns = heddle_exec_arg(x);
+    const struct heddle_cuda_shape shape = {.grid = {1}, .block = {1}};
+    const struct heddle_cuda_arg args[] = {{ns, 0}};
+    void *kernel = NULL;
+    const heddle_status st =
+        heddle_cuda_kernel(x, cuda_test_ptx, 0, "spin", &kernel);
+
+    return st != HEDDLE_OK ? st
+                           : heddle_cuda_launch(x, kernel, &shape, args, 1);
+}
+
+#define KERNEL(var, operands, urgent, ...)                                     \
+    static const heddle_kernel var = {                                         \
+        .size = sizeof(heddle_kernel),                                         \
+        .name = #var,                                                          \
+        .noperands = (operands),                                               \
+        .mode = {__VA_ARGS__},                                                 \
+        .variants = {                                                          \
+            {.device = HEDDLE_DEV_CUDA, .run = spin, .is_urgent = (urgent)}}}
+KERNEL(panel, 1, 1, HEDDLE_RW);
+KERNEL(behind, 2, 0, HEDDLE_R, HEDDLE_RW);
+KERNEL(ready, 1, 0, HEDDLE_RW);
+
+struct rig {
+    heddle_ctx *ctx;
+    uint32_t mem[1 + WAITING + READY][N];
+    heddle_handle *h[1 + WAITING + READY];
+};
+
+static void submit(struct rig *r, const heddle_kernel *k, unsigned own,
+                   const uint64_t *ns, int priority, heddle_group *group)
+{
+    const bool is_behind = k->noperands == 2;
+
+    CHECK_OK(heddle_submit(
+        r->ctx, k,
+        &(struct heddle_call){
+            .operand = {is_behind ? r->h[0] : r->h[own],
+                        is_behind ? r->h[own] : NULL},
+            .arg = ns,
+            .arg_bytes = sizeof(*ns),
+            .priority = priority,
+            .opts = &(struct heddle_task_opts){
+                .size = sizeof(struct heddle_task_opts), .group = group}}));
+}
+
+TEST(ready_ones_run_meanwhile)
+{
+    const struct heddle_ctx_opts o = {.size = sizeof(o),
+                                      .nworkers = 2,
+                                      .devices = "cuda0",
+                                      .model_dir = "",
+                                      .ignore_env = true};
+    static struct rig r;
+    heddle_group *group[2];
+    uint64_t begin, waited;
+
+    if (heddle_ctx_create(&o, &r.ctx) != HEDDLE_OK)
+        SKIP("there is no CUDA device here");
+    for (unsigned i = 0; i < 1 + WAITING + READY; i++)
+        CHECK_OK(heddle_handle_vector(r.ctx, r.mem[i], N, HEDDLE_I32, &r.h[i]));
+    for (unsigned i = 0; i < 2; i++)
+        CHECK_OK(heddle_group_create(r.ctx, &group[i]));
+    /* Lengths are learned. */
+    for (unsigned k = 0; k < LEARN; k++) {
+        submit(&r, &panel, 0, &long_ns, 0, group[0]);
+        CHECK_OK(heddle_wait(r.ctx));
+        submit(&r, &behind, 1, &short_ns, 0, group[0]);
+        submit(&r, &ready, 1 + WAITING, &short_ns, 0, group[1]);
+        CHECK_OK(heddle_wait(r.ctx));
+    }
+    begin = heddle_clock_ns();
+    submit(&r, &panel, 0, &long_ns, 9, group[0]);
+    for (unsigned i = 0; i < WAITING; i++)
+        submit(&r, &behind, 1 + i, &short_ns, 5, group[0]);
+    for (unsigned i = 0; i < READY; i++)
+        submit(&r, &ready, 1 + WAITING + i, &short_ns, 0, group[1]);
+    CHECK_OK(heddle_group_wait(group[1], 0));
+    waited = heddle_clock_ns() - begin;
+    CHECK_OK(heddle_wait(r.ctx));
+    printf("     ready ones took %.1f ms\n", (double)waited / 1e6);
+    CHECK(waited < long_ns);
+    for (unsigned i = 0; i < 2; i++)
+        heddle_group_unref(group[i]);
+    for (unsigned i = 0; i < 1 + WAITING + READY; i++)
+        heddle_handle_unref(r.h[i]);
+    CHECK_OK(heddle_ctx_destroy(r.ctx));
+}
+
+TEST_MAIN(ready_ones_run_meanwhile)
