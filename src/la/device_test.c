@@ -2,6 +2,7 @@
 /* Factorisations and solves where there is a device: what the program finds in its
  * memory after a wait, and what is not touched. The tests of the other files run with
  * LA_TEST_DEVICES as well, see CMakeLists.txt. */
+#include "la/cuda.h"
 #include "la/la_test.h"
 
 enum { NB = 8, N = 61, NRHS = 13 };
@@ -280,4 +281,84 @@ TEST(orthogonal)
     rig_close(&r);
 }
 
-TEST_MAIN(widths, cholesky, not_positive, lu, no_pivot, orthogonal)
+/* --- what updates of LU use ---------------------------------------------------------- */
+
+enum { WIDE = 2 * LA_LU_JOINED, TALL = WIDE + 100, FEW = 3 };
+
+/* Operands: the panel, pivots, aux, columns. */
+static heddle_status apply_cuda(struct heddle_exec *x)
+{
+    const struct la_block l = la_operand(x, 0), a = la_operand(x, 3);
+    struct la_gpu gpu;
+
+    LA_TRY(heddle_gpu_open(&gpu, x, LA_D));
+    LA_TRY(heddle_gpu_lu_aux(&gpu, l, heddle_exec_ptr(x, 1), 0,
+                             heddle_exec_ptr(x, 2)));
+    return heddle_gpu_lu_apply(&gpu, heddle_exec_ptr(x, 2), WIDE, a);
+}
+
+static const heddle_kernel apply = {
+    .size = sizeof(heddle_kernel),
+    .name = "test_apply",
+    .noperands = 4,
+    .mode = {HEDDLE_R, HEDDLE_R, HEDDLE_W, HEDDLE_RW},
+    .variants = {{.device = HEDDLE_DEV_CUDA,
+                  .run = apply_cuda,
+                  .scratch_bytes = LA_GPU_SCRATCH}}};
+
+/* Rows change places, then L Y = A in the first WIDE of them. */
+static void apply_plain(const double *l, const int *ipiv, double *a)
+{
+    for (size_t i = 0; i < WIDE; i++) {
+        const size_t p = (size_t)ipiv[i] - 1;
+        const double was = a[i];
+
+        a[i] = a[p];
+        a[p] = was;
+    }
+    for (size_t k = 0; k < WIDE; k++)
+        for (size_t i = k + 1; i < WIDE; i++)
+            a[i] -= l[i + k * TALL] * a[k];
+}
+
+/* Wider than what is inverted. */
+TEST(wide_updates)
+{
+    double *l = test_keep(WIDE * TALL * sizeof(*l)),
+           *a = test_keep(FEW * TALL * sizeof(*a)),
+           *want = test_keep(FEW * TALL * sizeof(*want));
+    int *ipiv = test_keep(WIDE * sizeof(*ipiv));
+    struct heddle_rng rng;
+    heddle_handle *h[4];
+    DEVICE(r);
+
+    heddle_rng_seed(&rng, test_seed());
+    for (size_t i = 0; i < WIDE * TALL;
+         i++) /* above the diagonal: no part of L */
+        l[i] = (heddle_rng_double(&rng) - 0.5) / 8;
+    for (size_t i = 0; i < FEW * TALL; i++)
+        a[i] = want[i] = heddle_rng_double(&rng) - 0.5;
+    for (size_t i = 0; i < WIDE; i++)
+        ipiv[i] = (int)(i + heddle_rng_next(&rng) % (TALL - i)) + 1;
+    for (size_t j = 0; j < FEW; j++)
+        apply_plain(l, ipiv, want + j * TALL);
+    CHECK_OK(
+        heddle_handle_matrix(r.ctx, l, TALL, WIDE, TALL, HEDDLE_F64, &h[0]));
+    CHECK_OK(heddle_handle_vector(r.ctx, ipiv, WIDE, HEDDLE_I32, &h[1]));
+    CHECK_OK(heddle_handle_vector(r.ctx, NULL, la_lu_aux_bytes(LA_D, WIDE) / 4,
+                                  HEDDLE_I32, &h[2]));
+    CHECK_OK(
+        heddle_handle_matrix(r.ctx, a, TALL, FEW, TALL, HEDDLE_F64, &h[3]));
+    CHECK_OK(heddle_submit(
+        r.ctx, &apply,
+        &(struct heddle_call){.operand = {h[0], h[1], h[2], h[3]}}));
+    CHECK_OK(heddle_wait(r.ctx));
+    for (size_t i = 0; i < FEW * TALL; i++)
+        CHECK(fabs(a[i] - want[i]) <= 1e-11);
+    for (unsigned i = 0; i < 4; i++)
+        heddle_handle_unref(h[i]);
+    rig_close(&r);
+}
+
+TEST_MAIN(widths, cholesky, not_positive, lu, no_pivot, orthogonal,
+          wide_updates)
