@@ -152,7 +152,7 @@ struct dev_ahead {
     uint32_t shared;   /* operands that its predecessors have, a bit each */
     uint32_t written;  /* those that they write */
     uint64_t ready_ns; /* when they will have ended, about */
-    uint64_t begun_ns; /* all that it waits for has ended; 0: not yet */
+    uint64_t begun_ns; /* when its task began to run, about; 0: it waits */
     uint64_t later_ns; /* not ahead before; 0: see ahead_later() */
     bool is_listed;
     bool is_mixed;   /* waits for their ends */

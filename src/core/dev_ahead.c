@@ -285,8 +285,10 @@ static bool ahead_consider(struct heddle_devs *d, struct dev_ahead *r)
     }
     if (r->is_mixed)
         return false;
-    r->later_ns =
-        d->has_urgent && !is_urgent(&x, cost.variant) ? ahead_later(d, r) : 0;
+    r->later_ns = d->has_urgent && d->cls[r->cls].drv->has_urgent &&
+                          !is_urgent(&x, cost.variant)
+                      ? ahead_later(d, r)
+                      : 0;
     if (r->later_ns != 0)
         return false;
     ahead_unlist(r);
@@ -356,7 +358,7 @@ static bool ahead_take(struct heddle_devs *d, struct dev_task *dt)
     dt->ahead->dt = dt;
     dt->ahead->state = RUNNING;
     if (dt->ahead->npred == 0 && dt->ahead->begun_ns == 0)
-        dt->ahead->begun_ns = heddle_dev_now_ns(d);
+        dt->ahead->begun_ns = dt->due_ns - (uint64_t)dt->work_ns;
     /* What was counted, and no more: the rest comes the next time. Acquire: the
      * waiting cells that submitters linked. */
     was = gen | node;

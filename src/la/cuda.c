@@ -412,12 +412,15 @@ static heddle_status lu_clusters(struct la_gpu *g, struct la_block a,
                                  size_t row0, int *ipiv, int *info)
 {
     const size_t n = la_min(a.m, a.n);
+    void *function = NULL;
 
     if (la_is_complex(g->t) || a.m <= CLUSTER_LEAST || a.m > 4 * CLUSTER_ROWS ||
         heddle_cuda_get_capability(g->x) < 90)
         return HEDDLE_EDECLINED;
-    if (n != a.n || n % LU_GROUP != 0)
+    if (n != a.n || n % LU_GROUP != 0 ||
+        LU_GROUP * (n - LU_GROUP) * la_bytes(g->t) > LA_GPU_SCRATCH / 2)
         return lu_group(g, a, row0, 0, ipiv, info);
+    LA_TRY(kernel(g, false, "la_zero", &function)); /* so all are there */
     for (size_t j = 0; j < n; j += LU_GROUP) {
         const struct la_block rows = la_part(g->t, a, j, 0, a.m - j, a.n);
 

@@ -7,6 +7,8 @@
  *         times in this run. Until then the class is given one task of the sort
  *         at a time: a single bad measurement cannot draw the work of a whole run.
  *         What can run on one type only needs no measurement.
+ * Data    are not carried away to measure: a device that has them is given more at
+ *         once, and classes that have not are asked now and then only.
  * Delay   a long task is not measured on a core while that would make others wait:
  *         only where accelerators have so much to do that it ends before them, as
  *         far as a guess tells. An accelerator comes first; of its speed there is
@@ -43,8 +45,10 @@ void heddle_cost_fini(struct heddle_win *w)
     }
 }
 
-#define LONG_NS           2e6  /* what is shorter is measured in any case */
-#define HERE_NS           5e3  /* a copy takes longer */
+#define LONG_NS           2e6 /* what is shorter is measured in any case */
+#define HERE_NS           5e3 /* a copy takes longer */
+#define HOME_MOST         64 /* tasks that a device with their data gets at once */
+#define FAR_SKIPS         256 /* tasks of which one is measured far from its data */
 #define NEAR              8    /* times the best: so much longer may be wrong */
 #define HOPELESS_MEASURED 0.02 /* of the fastest class, all workers together */
 #define HOPELESS_GUESSED  0.005
@@ -390,6 +394,8 @@ void heddle_cost_ended(struct heddle_win *w, struct heddle_win_rec *r,
     uint32_t n;
 
     cost_count(w, s, cls, -1, ns >= 0);
+    if (!(ns >= 0))
+        s->c[cls].nback++;
     if (ns < 0) {
         s->nlive++; /* it comes again */
         return;
@@ -453,11 +459,24 @@ static int cost_home(const struct heddle_win *w, const struct heddle_win_ask *q)
                : -1;
 }
 
-/* To bring the data alone takes longer than all of it does where they are: it may be of
- * use when others are busy, but not to be measured. */
+/* It may be measured by some at once: more than one would do, but with its data. Who gives
+ * them back is no home. */
+static bool cost_takes_more(const struct heddle_win_cost *x)
+{
+    return !cost_is_trusted(x) && x->nout < HOME_MOST &&
+           x->nback < HEDDLE_WIN_MEASURES;
+}
+
+/* To bring the data alone takes longer than all of it does where they are: such a class is
+ * measured now and then only. */
 static bool cost_is_far(const struct heddle_win_ask *q, unsigned cls)
 {
-    return q->fetch[cls] - q->fetch[q->s->best_cls] > q->s->best;
+    struct heddle_win_cost *x = &q->s->c[cls];
+
+    if (q->fetch[cls] - q->fetch[q->s->best_cls] <= q->s->best)
+        return false;
+    x->nfar = (x->nfar + 1) % FAR_SKIPS;
+    return x->nfar != 0;
 }
 
 int heddle_win_explore(struct heddle_win *w, const struct heddle_win_ask *q,
@@ -473,7 +492,7 @@ int heddle_win_explore(struct heddle_win *w, const struct heddle_win_ask *q,
     if (s == NULL || r == NULL || s->is_known)
         return -1;
     home = cost_home(w, q);
-    if (home >= 0 && !cost_is_trusted(&s->c[home]))
+    if (home >= 0 && cost_takes_more(&s->c[home]))
         return cost_send(w, s, r, (unsigned)home);
     if (isnan(s->best))
         return HEDDLE_WIN_ANYONE;

@@ -311,10 +311,13 @@ void heddle_place_again(struct heddle_place *p, double now)
     struct heddle_win_ask q;
 
     for (unsigned c = 0; c < p->win.copy.ncls; c++) {
-        struct heddle_sched_task *keep = NULL; /* without a record */
+        /* Without a record, or on their way to be measured. */
+        struct heddle_sched_task *keep = NULL;
 
         while ((t = place_take(p, c)) != NULL) {
-            if (heddle_win_rec(&p->win, t) != NULL) {
+            const struct heddle_win_rec *r = heddle_win_rec(&p->win, t);
+
+            if (r != NULL && !r->is_sent) {
                 *last = t; /* in this order: they are queued as they come */
                 last = &t->link[1];
                 continue;

@@ -36,11 +36,13 @@ enum {
 
 /* A sort on a class. */
 struct heddle_win_cost {
-    double ns;     /* NAN: unknown; INFINITY: cannot run */
-    float sure;    /* the view's confidence */
-    uint32_t nrun; /* ended there */
-    uint32_t nout; /* given there and not ended */
-    float joules;  /* above idle; 0 unless there is an objective */
+    double ns;      /* NAN: unknown; INFINITY: cannot run */
+    float sure;     /* the view's confidence */
+    uint32_t nrun;  /* ended there */
+    uint32_t nout;  /* given there and not ended */
+    uint32_t nback; /* came back from there: declined, for example */
+    uint32_t nfar;  /* not measured there since, as their data are elsewhere */
+    float joules;   /* above idle; 0 unless there is an objective */
 };
 
 struct heddle_win_sort {

@@ -12,7 +12,7 @@
 
 enum { WAITING = 16, READY = 6, LEARN = 4, N = 64 };
 
-static const uint64_t long_ns = 200000000, short_ns = 2000000;
+static const uint64_t long_ns = 400000000, short_ns = 2000000;
 
 static heddle_status spin(struct heddle_exec *x)
 {
