@@ -11,21 +11,28 @@
 
 /* --- launches ------------------------------------------------------------------- */
 
-static heddle_status put(struct heddle_exec *x, const char *entry,
-                         struct heddle_cuda_shape shape,
-                         const void *const *values, unsigned n)
+heddle_status heddle_gpu_put(struct heddle_exec *x, const char *image,
+                             const char *entry,
+                             const struct heddle_cuda_shape *shape,
+                             const void *const *values, unsigned n)
 {
-    struct heddle_cuda_arg args[16];
+    struct heddle_cuda_arg args[LA_GPU_ARGS];
     void *function = NULL;
-    const heddle_status st =
-        heddle_cuda_kernel(x, la_mixed_ptx, 0, entry, &function);
+    const heddle_status st = heddle_cuda_kernel(x, image, 0, entry, &function);
 
     if (st == HEDDLE_EINVAL || st == HEDDLE_ENOSYS)
         return HEDDLE_EDECLINED;
     LA_TRY(st);
     for (unsigned i = 0; i < n; i++)
         args[i] = (struct heddle_cuda_arg){.value = values[i]};
-    return heddle_cuda_launch(x, function, &shape, args, n);
+    return heddle_cuda_launch(x, function, shape, args, n);
+}
+
+static heddle_status put(struct heddle_exec *x, const char *entry,
+                         struct heddle_cuda_shape shape,
+                         const void *const *values, unsigned n)
+{
+    return heddle_gpu_put(x, la_mixed_ptx, entry, &shape, values, n);
 }
 
 #define SHAPE(blocks, threads)                                                 \

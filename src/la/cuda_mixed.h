@@ -13,8 +13,17 @@
 
 enum {
     LA_GPU_FEW = 512, /* columns of a product with few columns */
-    LA_GPU_VECTORS = 8
+    LA_GPU_VECTORS = 8,
+    LA_GPU_ARGS = 16
 };
+
+struct heddle_cuda_shape;
+
+/* A kernel of the module `image`, with the n <= LA_GPU_ARGS arguments at `values`. */
+heddle_status heddle_gpu_put(struct heddle_exec *x, const char *image,
+                             const char *entry,
+                             const struct heddle_cuda_shape *shape,
+                             const void *const *values, unsigned n);
 
 /* --- copies: 'A', 'L', 'U'; col0 is the number of the first column -------------------- */
 

@@ -19,17 +19,7 @@ static heddle_status put(struct heddle_exec *x, const char *entry,
                          struct heddle_cuda_shape shape,
                          const void *const *values, unsigned n)
 {
-    struct heddle_cuda_arg args[12];
-    void *function = NULL;
-    const heddle_status st =
-        heddle_cuda_kernel(x, la_norm_ptx, 0, entry, &function);
-
-    if (st == HEDDLE_EINVAL || st == HEDDLE_ENOSYS)
-        return HEDDLE_EDECLINED;
-    LA_TRY(st);
-    for (unsigned i = 0; i < n; i++)
-        args[i] = (struct heddle_cuda_arg){.value = values[i]};
-    return heddle_cuda_launch(x, function, &shape, args, n);
+    return heddle_gpu_put(x, la_norm_ptx, entry, &shape, values, n);
 }
 
 /* name_<letter of the type> */
