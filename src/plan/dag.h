@@ -130,15 +130,20 @@ HEDDLE_MUST_USE heddle_status heddle_plan_evict(struct heddle_plan_search *x,
                                                 struct heddle_plan_seq *s);
 
 /* demand.c: a run in little memory. `order`: every operation once, in a topological
- * order; NULL: the given one. `power`: 0, the value that is used last goes first, 1, what
- * it costs counts as much. As heddle_plan_evict(), and *reached_out operations of the order
- * have run. */
+ * order; NULL: the given one. As heddle_plan_evict(), and *reached_out operations of the
+ * order have run. */
 struct heddle_plan_demand;
+struct heddle_plan_demand_way {
+    double power; /* 0: the value that is used last goes first; 1: what it costs
+                      counts as much */
+    bool is_ahead; /* what comes next is computed again by the same sweep */
+};
 struct heddle_plan_demand *
 heddle_plan_demand_make(struct heddle_plan_search *x);
-HEDDLE_MUST_USE heddle_status heddle_plan_demand_run(
-    struct heddle_plan_demand *d, const uint32_t *order, double power,
-    struct heddle_plan_seq *s, uint32_t *reached_out);
+HEDDLE_MUST_USE heddle_status
+heddle_plan_demand_run(struct heddle_plan_demand *d, const uint32_t *order,
+                       const struct heddle_plan_demand_way *way,
+                       struct heddle_plan_seq *s, uint32_t *reached_out);
 /* A run in the given order, pruned. *way: 0 at first, more for a budget below one of
  * an earlier call. */
 HEDDLE_MUST_USE heddle_status heddle_plan_demand_seq(

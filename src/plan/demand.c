@@ -32,8 +32,10 @@
 
 #define NONE     HEDDLE_PLAN_NONE
 #define REFRESH  32
-#define PATIENCE 20 /* times that a protected value goes */
+#define PATIENCE 20  /* times that a protected value goes */
+#define AHEAD    256 /* operations whose inputs a sweep brings along */
 #define BEHIND   10 /* a protected value behind the sweep: so many times dearer */
+#define MANY     3000  /* operations: no time for all ways */
 #define LONG     20000 /* computations */
 #define TINY     64    /* part of what is over: too small to help */
 #define PERIOD   64    /* computations between two looks at the clock */
@@ -51,6 +53,7 @@ struct heddle_plan_demand {
     uint8_t *is_pending;    /* [nops] by place */
     uint32_t *heap, *stack; /* [nops] */
     double *back;           /* [nops] by place: time to get it back */
+    double *sweep; /* [nops] by place: of what it missed the first time */
     uint32_t nlist, nheap, until_refresh;
     uint32_t stage;
     int64_t used;
@@ -82,11 +85,12 @@ struct heddle_plan_demand *heddle_plan_demand_make(struct heddle_plan_search *x)
     d->heap = heddle_scratch_get(mem, nops, sizeof(*d->heap));
     d->stack = heddle_scratch_get(mem, nops, sizeof(*d->stack));
     d->back = heddle_scratch_get(mem, nops, sizeof(*d->back));
+    d->sweep = heddle_scratch_get(mem, nops, sizeof(*d->sweep));
     if (d->at == NULL || d->place == NULL || d->reader == NULL ||
         d->use == NULL || d->protect == NULL || d->has == NULL ||
         d->again == NULL || d->list == NULL || d->where == NULL ||
         d->is_pending == NULL || d->heap == NULL || d->stack == NULL ||
-        d->back == NULL)
+        d->back == NULL || d->sweep == NULL)
         return NULL;
     return d;
 }
@@ -124,6 +128,7 @@ static void begin(struct heddle_plan_demand *d, const uint32_t *order)
     memset(d->protect, 0, g->nvalues * sizeof(*d->protect));
     memset(d->again, 0, g->nvalues);
     memset(d->is_pending, 0, g->nops);
+    memset(d->sweep, 0, g->nops * sizeof(*d->sweep));
     d->nlist = d->nheap = d->until_refresh = 0;
     d->used = 0;
     d->time = 0;
@@ -202,24 +207,34 @@ static void push(struct heddle_plan_demand *d, uint32_t place)
 
 /* ---- what goes -------------------------------------------------------------- */
 
-/* Time to run an operation and what it misses; what is pending counts as there. */
+/* Time to run an operation and what it misses; what is pending counts as there
+ * (is_sweep), what nobody reads from place `next` on does not. */
 static double time_back(const struct heddle_plan_demand *d, uint32_t place,
-                        bool is_sweep)
+                        bool is_sweep, uint32_t next)
 {
     const struct heddle_plan_op *o = op_at(d, place);
+    const uint32_t *first = d->x->job->users.first;
     double most = 0;
 
     for (uint32_t i = 0; i < o->ninputs; i++) {
         const uint32_t v = d->g->inputs[o->first_input + i];
         uint32_t by;
 
-        if (d->has[v])
+        if (d->g->values[v].op == NONE ||
+            (d->has[v] && d->reader[first[v + 1] - 1] >= next))
             continue;
         by = maker(d, v);
         if (d->back[by] > most && !(is_sweep && d->is_pending[by]))
             most = d->back[by];
     }
-    return most + o->time;
+    return most + o->time + d->sweep[place];
+}
+
+/* The next reader of a value in the order; there is one, or it is a result. */
+static uint32_t next_reader(const struct heddle_plan_demand *d, uint32_t v)
+{
+    return d->use[v] < d->x->job->users.first[v + 1] ? d->reader[d->use[v]]
+                                                     : d->g->nops;
 }
 
 static void refresh(struct heddle_plan_demand *d)
@@ -227,16 +242,23 @@ static void refresh(struct heddle_plan_demand *d)
     if (d->until_refresh-- > 0)
         return;
     d->until_refresh = REFRESH + d->g->nops / 256;
-    for (uint32_t p = 0; p < d->g->nops; p++)
-        d->back[p] = time_back(d, p, false);
+    for (uint32_t p = 0; p < d->g->nops; p++) {
+        const struct heddle_plan_op *o = op_at(d, p);
+        uint32_t next = d->g->nops;
+
+        for (uint32_t i = 0; i < o->nvalues; i++)
+            if (!is_dead(d, o->first_value + i) &&
+                next_reader(d, o->first_value + i) < next)
+                next = next_reader(d, o->first_value + i);
+        d->back[p] =
+            time_back(d, p, false, next < d->g->nops ? next : d->stage);
+    }
     d->x->work += d->g->nops;
 }
 
 static double h_of(const struct heddle_plan_demand *d, uint32_t v)
 {
-    const uint32_t next = d->use[v] < d->x->job->users.first[v + 1]
-                              ? d->reader[d->use[v]]
-                              : d->g->nops;
+    const uint32_t next = next_reader(d, v);
     const double far = 1 + (double)(next > d->stage ? next - d->stage : 0);
     double h;
 
@@ -244,7 +266,7 @@ static double h_of(const struct heddle_plan_demand *d, uint32_t v)
         return -1;
     if (d->power == 0)
         return 1 / far;
-    h = (time_back(d, maker(d, v), false) + 1e-9) /
+    h = (time_back(d, maker(d, v), false, next) + 1e-9) /
         (double)d->g->values[v].bytes;
     return (d->power == 0.5 ? sqrt(h) : pow(h, d->power)) / far;
 }
@@ -263,8 +285,8 @@ static double h_of_protected(const struct heddle_plan_demand *d, uint32_t v,
     if (k == end || d->reader[k] <= place ||
         (by < place && d->again[v] >= PATIENCE))
         return INFINITY;
-    time =
-        by > place ? time_back(d, by, true) : BEHIND * time_back(d, by, false);
+    time = by > place ? time_back(d, by, true, 0)
+                      : BEHIND * time_back(d, by, false, 0);
     return (time + 1e-9) /
            ((double)d->g->values[v].bytes * (d->reader[k] - place));
 }
@@ -402,25 +424,68 @@ static bool bring_results(struct heddle_plan_demand *d)
     return true;
 }
 
+/* What the next operations of the order miss is computed by the same sweep, where that
+ * costs little and there is room for it. */
+static void look_ahead(struct heddle_plan_demand *d)
+{
+    const struct heddle_plan_graph *g = d->g;
+    const uint32_t end =
+        g->nops - d->stage > AHEAD ? d->stage + AHEAD : g->nops;
+    int64_t room = d->x->budget;
+    double most = 0;
+
+    for (uint32_t k = 0; k < d->nlist; k++)
+        if (d->protect[d->list[k]] > 0)
+            room -= (int64_t)g->values[d->list[k]].bytes;
+    room /= 2;
+    for (uint32_t k = 0; k < d->nheap; k++)
+        most += op_at(d, d->heap[k])->time;
+    most /= 4;
+    for (uint32_t p = d->stage + 1; p < end; p++) {
+        const struct heddle_plan_op *o = op_at(d, p);
+
+        for (uint32_t i = 0; i < o->ninputs; i++) {
+            const uint32_t v = g->inputs[o->first_input + i];
+            uint32_t by;
+
+            if (d->has[v])
+                continue;
+            by = maker(d, v);
+            if (by >= d->stage || (g->ops[d->at[by]].flags & HEDDLE_PLAN_ONCE))
+                continue;
+            room -= (int64_t)g->values[v].bytes;
+            if (room < 0)
+                return;
+            if (!d->is_pending[by] && time_back(d, by, true, 0) <= most)
+                push(d, by);
+        }
+    }
+}
+
 heddle_status heddle_plan_demand_run(struct heddle_plan_demand *d,
-                                     const uint32_t *order, double power,
+                                     const uint32_t *order,
+                                     const struct heddle_plan_demand_way *way,
                                      struct heddle_plan_seq *s,
                                      uint32_t *reached_out)
 {
     const struct heddle_plan_graph *g = d->g;
     bool is_done = true;
 
-    d->power = power;
+    d->power = way->power;
     d->s = s;
     s->n = 0;
     begin(d, order);
     for (d->stage = 0; d->stage < g->nops; d->stage++) {
         const struct heddle_plan_op *o = op_at(d, d->stage);
+        const double before = d->time + o->time;
 
         push(d, d->stage);
+        if (d->nheap > 1 && way->is_ahead)
+            look_ahead(d);
         is_done = run_pending(d);
         if (!is_done)
             break;
+        d->sweep[d->stage] = d->time - before;
         for (uint32_t i = 0; i < o->ninputs; i++)
             d->use[g->inputs[o->first_input + i]]++;
     }
@@ -440,14 +505,15 @@ heddle_status heddle_plan_demand_seq(struct heddle_plan_search *x,
                                      uint32_t *way, struct heddle_plan_seq *s)
 {
     /* what keeps the right values is short; what is used last is surest */
-    static const double power[] = {0.5, 0.2, 0};
-    const uint32_t n = sizeof(power) / sizeof(power[0]);
+    static const struct heddle_plan_demand_way ways[] = {
+        {0.5, true}, {0, false}, {1, true}, {0.2, true}};
+    const uint32_t n = x->g->nops > MANY ? 2 : 4;
     uint32_t reached;
 
     for (; *way < n; ++*way) {
         if (heddle_plan_search_is_late(x))
             break;
-        if (heddle_plan_demand_run(d, NULL, power[*way], s, &reached) !=
+        if (heddle_plan_demand_run(d, NULL, &ways[*way], s, &reached) !=
             HEDDLE_OK)
             continue;
         if (s->n > LONG) /* one look at each of them, or it takes too long */

@@ -7,6 +7,9 @@
 #include "plan/dag.h"
 #include "plan/plan_test.h"
 
+static const struct heddle_plan_demand_way last = {0, false};
+static const struct heddle_plan_demand_way ahead = {0.5, true};
+
 struct bench {
     struct heddle_scratch mem;
     struct rig rig;
@@ -98,7 +101,8 @@ static bool has_host(const struct heddle_plan_graph *g)
 
 TEST(runs_are_within_their_budget)
 {
-    static const double power[] = {0, 0.2, 0.5, 1};
+    static const struct heddle_plan_demand_way way[] = {
+        {0, false}, {0.2, true}, {0.5, true}, {1, false}};
     struct heddle_rng r;
     unsigned n = 0, nfound = 0, nagain = 0;
 
@@ -124,7 +128,7 @@ TEST(runs_are_within_their_budget)
             const uint32_t *in = i < 4 ? NULL : order;
 
             n++;
-            if (heddle_plan_demand_run(b.d, in, power[i % 4], &b.s, &reached) !=
+            if (heddle_plan_demand_run(b.d, in, &way[i % 4], &b.s, &reached) !=
                 HEDDLE_OK)
                 continue;
             CHECK_EQ(reached, g->nops);
@@ -134,7 +138,7 @@ TEST(runs_are_within_their_budget)
         }
         if (is_plain) { /* nothing is computed twice without need */
             b.x.budget = (int64_t)peak;
-            CHECK_OK(heddle_plan_demand_run(b.d, NULL, 0.5, &b.s, &reached));
+            CHECK_OK(heddle_plan_demand_run(b.d, NULL, &ahead, &b.s, &reached));
             CHECK_EQ(b.s.n, g->nops);
         }
         bench_fini(&b);
@@ -186,7 +190,7 @@ TEST(there_and_back)
         back = add_op(&p, 10, 0, h[t], back);
     CHECK_OK(heddle_plan_graph_create(&p.g, why_init(&w, NULL), &g));
     bench_init(&b, g, 29, &w);
-    CHECK_EQ(heddle_plan_demand_run(b.d, NULL, 0, &b.s, &reached),
+    CHECK_EQ(heddle_plan_demand_run(b.d, NULL, &last, &b.s, &reached),
              HEDDLE_ENOENT);
     CHECK(reached > STEPS && reached < 2 * STEPS);
     bench_fini(&b);
@@ -224,7 +228,7 @@ TEST(another_order_is_found)
         sum = add_op(&p, 1, 0, large[k], sum);
     CHECK_OK(heddle_plan_graph_create(&p.g, why_init(&w, NULL), &g));
     bench_init(&b, g, 110, &w);
-    CHECK_EQ(heddle_plan_demand_run(b.d, NULL, 0.5, &b.s, &reached),
+    CHECK_EQ(heddle_plan_demand_run(b.d, NULL, &ahead, &b.s, &reached),
              HEDDLE_ENOENT);
     CHECK_EQ(reached, 2u);
     CHECK_OK(heddle_plan_climb(&b.x, &b.s, 1e7));

@@ -246,7 +246,8 @@ static void climb_vary(struct climb *c)
 static heddle_status climb(struct climb *c, struct heddle_plan_demand *d,
                            struct heddle_plan_seq *s, double work)
 {
-    static const double power[CLIMB_WAYS] = {0.33, 0.66, 1};
+    static const struct heddle_plan_demand_way ways[CLIMB_WAYS] = {
+        {0.33, false}, {0.66, false}, {1, false}};
     struct heddle_plan_search *x = c->r.x;
     const double end = x->work + work;
 
@@ -263,7 +264,7 @@ static heddle_status climb(struct climb *c, struct heddle_plan_demand *d,
                   ? heddle_rng_below32(&x->rng, CLIMB_WAYS)
                   : c->way;
         x->work += 4.0 * x->g->nops;
-        if (heddle_plan_demand_run(d, c->trial, power[way], s, &reached) ==
+        if (heddle_plan_demand_run(d, c->trial, &ways[way], s, &reached) ==
             HEDDLE_OK)
             return HEDDLE_OK;
         c->tries = reached > c->reached ? 0 : c->tries + 1;

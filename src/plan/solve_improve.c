@@ -581,8 +581,6 @@ static heddle_status try_quick(struct improve *m)
         heddle_plan_peak(m->x.g) / DEEP < m->job.m->budget)
         return HEDDLE_OK;
     m->is_deep = true;
-    job.start_ns = heddle_clock_ns();
-    job.deadline_ns = job.start_ns + (uint64_t)(job.opts.time_limit_s * 1e9);
     st = heddle_plan_find_solver("sweep")->solve(&job, &m->quick);
     if (st == HEDDLE_ENOENT)
         st = heddle_plan_passes(&job, true, false, &m->quick);
