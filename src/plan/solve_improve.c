@@ -23,7 +23,7 @@
 #define RATE        4e7 /* work in a second of the time limit: half of what we can */
 #define LARGE       3000 /* no time for another order */
 #define MANY        1000 /* operations: several passes are worth a try */
-#define DEEP        12 /* the budget is less than this part: a sweep comes first */
+#define DEEP        16 /* the budget is less than this part: a sweep comes first */
 #define TINY        32  /* operations: no blocks worth the name */
 #define CLIMB       400 /* steps of the bound */
 #define CLIMB_WORK  2   /* times the work of the search, for another order */
@@ -54,7 +54,8 @@ struct improve {
     int64_t *aside;          /* [nops] x.aside, to go back to */
     uint32_t *given, ngiven; /* a sequence in the given order */
     double work, work_max;   /* at the beginning of the rounds; to do */
-    bool is_stopped, is_deep;
+    bool is_stopped;
+    bool is_swept, is_several; /* a quick plan was looked for; it has passes */
 };
 
 /* ---- rounds ---------------------------------------------------------------- */
@@ -553,15 +554,22 @@ static void take_foreign(struct improve *m, struct heddle_plan *p)
 static heddle_status try_passes(struct improve *m)
 {
     struct heddle_plan_job job = m->job;
+    const double limit = job.opts.time_limit_s;
     struct heddle_plan *p = NULL;
     heddle_status st;
 
-    job.start_ns = heddle_clock_ns();
-    if (m->quick == NULL)
-        job.deadline_ns =
-            job.start_ns + (uint64_t)(job.opts.time_limit_s * 1e9);
-    st = heddle_plan_passes(&job, false, m->is_deep, &p);
-    if (st == HEDDLE_OK) {
+    job.deadline_ns = job.start_ns + (uint64_t)(END * limit * 1e9);
+    if (m->quick == NULL) {
+        job.start_ns = heddle_clock_ns();
+        job.deadline_ns = job.start_ns + (uint64_t)(limit * 1e9);
+    } else if (heddle_clock_ns() >= job.deadline_ns) {
+        return HEDDLE_OK;
+    }
+    st = heddle_plan_passes(&job, false, m->is_swept, &p);
+    if (st == HEDDLE_OK && m->quick != NULL &&
+        p->makespan >= m->quick->makespan) {
+        heddle_plan_destroy(p);
+    } else if (st == HEDDLE_OK) {
         (void)heddle_plan_job_report(&m->job, p);
         take_foreign(m, p);
     } else if (m->quick == NULL) {
@@ -570,26 +578,34 @@ static heddle_status try_passes(struct improve *m)
     return st == HEDDLE_ENOENT ? HEDDLE_OK : st;
 }
 
-/* A plan at once, for a budget so small that what others do takes long and mostly finds
- * nothing: a sweep, or passes of sweeps. */
+/* A plan at once, where others find nothing or take long: a sweep, or passes of
+ * sweeps. */
 static heddle_status try_quick(struct improve *m)
 {
-    struct heddle_plan_job job = m->job;
     heddle_status st;
 
-    if (m->x.g->nops <= LARGE ||
-        heddle_plan_peak(m->x.g) / DEEP < m->job.m->budget)
-        return HEDDLE_OK;
-    m->is_deep = true;
-    st = heddle_plan_find_solver("sweep")->solve(&job, &m->quick);
-    if (st == HEDDLE_ENOENT)
-        st = heddle_plan_passes(&job, true, false, &m->quick);
+    m->is_swept = true;
+    st = heddle_plan_find_solver("sweep")->solve(&m->job, &m->quick);
+    if (st == HEDDLE_ENOENT) {
+        m->is_several = true;
+        st = heddle_plan_passes(&m->job, true, false, &m->quick);
+    }
     if (st == HEDDLE_OK) {
         m->quick->solver = "improve";
         m->is_stopped = !heddle_plan_job_report(&m->job, m->quick);
-        m->x.deadline_ns = m->job.deadline_ns; /* no hurry */
     }
     return st == HEDDLE_ENOENT ? HEDDLE_OK : st;
+}
+
+/* A better one than the quick plan, of the same kind, in what is left of the time. */
+static heddle_status try_longer(struct improve *m)
+{
+    heddle_status st = HEDDLE_OK;
+
+    m->x.deadline_ns = m->job.deadline_ns; /* no hurry */
+    if (!m->is_stopped && !heddle_plan_search_is_late(&m->x))
+        st = m->is_several ? try_passes(m) : try_blocks(m, m->quick->makespan);
+    return st == HEDDLE_OK && m->plan == NULL ? HEDDLE_ENOENT : st;
 }
 
 /* The better one of the quick plan and of what was found behind it. */
@@ -611,22 +627,24 @@ static heddle_status first_plan(struct improve *m,
     struct heddle_plan_search *x = &m->x;
     const double bound = m->bound;
     const uint64_t budget = (uint64_t)x->budget;
-    heddle_status st = try_quick(m);
+    const bool is_large = x->g->nops > LARGE;
+    heddle_status st = HEDDLE_OK;
     bool has_given;
     double given = 0;
 
-    if (st != HEDDLE_OK)
-        return st;
-    if (m->quick != NULL && (m->is_stopped || heddle_plan_search_is_late(x)))
-        return HEDDLE_ENOENT;
+    if (is_large && heddle_plan_peak(x->g) / DEEP > budget)
+        st = try_quick(m);
+    if (st != HEDDLE_OK || m->quick != NULL)
+        return st == HEDDLE_OK ? try_longer(m) : st;
     st = first_seq(m);
     has_given = st == HEDDLE_OK;
-
     if (st != HEDDLE_OK && st != HEDDLE_ENOENT)
         return heddle_plan_fail(&job->opts.base, st,
                                 "no memory for the solver");
     if (!has_given) {
         st = try_blocks(m, INFINITY);
+        if (st == HEDDLE_OK && m->plan == NULL && is_large && !m->is_swept)
+            st = try_quick(m);
         if (st == HEDDLE_OK && m->plan == NULL && x->g->nops > MANY)
             st = try_passes(m);
         if (st != HEDDLE_OK || m->plan != NULL)
