@@ -236,7 +236,9 @@ static void climb_vary(struct climb *c)
         if (heddle_rng_below32(rng, 2) == 0) {
             const uint32_t back = heddle_rng_below32(rng, 10);
 
-            p = c->reached > back ? c->reached - back : 0;
+            /* it may have come to the end and missed a result */
+            p = c->reached < n ? c->reached : n - 1;
+            p = p > back ? p - back : 0;
         }
         move_one(c, p);
     }
