@@ -262,16 +262,20 @@ static int passes_rank(const struct heddle_plan_job *job)
 }
 
 /* Each pass had addresses that fit. All of them together get as much work, and when
- * the time is over a little more of it. */
-static heddle_status place(const struct passes *p, struct heddle_plan **out)
+ * the time is over a little more of it; half of the time (is_half) when others come
+ * behind it. */
+static heddle_status place(const struct passes *p, bool is_half,
+                           struct heddle_plan **out)
 {
     const struct heddle_plan_opts *o = &p->job->opts.base;
     const struct heddle_plan_claim claim = {.solver = "passes"};
-    const uint64_t soon = heddle_clock_ns() + PLACE_NS;
+    const uint64_t now = heddle_clock_ns(), soon = now + PLACE_NS;
     struct heddle_plan_job job = *p->job;
     struct heddle_plan_draft d;
     heddle_status st;
 
+    if (is_half && job.deadline_ns > now)
+        job.deadline_ns -= (job.deadline_ns - now) / 2;
     job.deadline_ns = soon > job.deadline_ns ? soon : job.deadline_ns;
     heddle_plan_draft_init(&d, o->alloc);
     st = heddle_plan_draft_from_sequence(job.g, p->op, p->n, o, &d);
@@ -286,7 +290,7 @@ static heddle_status solve_one(struct passes *p, struct heddle_plan **out)
 {
     for (p->n = 0; p->n < p->job->g->nops; p->n++)
         p->op[p->n] = p->n;
-    return place(p, out);
+    return place(p, false, out);
 }
 
 /* Sweeps give a plan at once, blocks a shorter one when there is time for it. */
@@ -303,7 +307,7 @@ static heddle_status solve_several(struct passes *p, struct heddle_plan **out)
             break;
         st = find_with(p, solver[k]);
         if (st == HEDDLE_OK)
-            st = place(p, &plan);
+            st = place(p, k == 0, &plan);
         if (st == HEDDLE_OK &&
             (best == NULL || plan->makespan < best->makespan)) {
             heddle_plan_destroy(best);
