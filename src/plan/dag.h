@@ -129,12 +129,44 @@ HEDDLE_MUST_USE heddle_status heddle_plan_evict(struct heddle_plan_search *x,
                                                 enum heddle_plan_rule rule,
                                                 struct heddle_plan_seq *s);
 
+/* demand.c: a run in little memory. `order`: every operation once, in a topological
+ * order; NULL: the given one. As heddle_plan_evict(), and *reached_out operations of the
+ * order have run. */
+struct heddle_plan_demand;
+struct heddle_plan_demand_way {
+    double power; /* 0: the value that is used last goes first; 1: what it costs
+                      counts as much */
+    bool is_ahead; /* what comes next is computed again by the same sweep */
+};
+struct heddle_plan_demand *
+heddle_plan_demand_make(struct heddle_plan_search *x);
+HEDDLE_MUST_USE heddle_status
+heddle_plan_demand_run(struct heddle_plan_demand *d, const uint32_t *order,
+                       const struct heddle_plan_demand_way *way,
+                       struct heddle_plan_seq *s, uint32_t *reached_out);
+/* A run in the given order, pruned. *way: 0 at first, more for a budget below one of
+ * an earlier call. */
+HEDDLE_MUST_USE heddle_status heddle_plan_demand_seq(
+    struct heddle_plan_search *x, struct heddle_plan_demand *d, uint32_t *way,
+    struct heddle_plan_seq *s);
+
+/* solve_passes.c: a plan with a pass for each end of the graph; is_quick: only sweeps, which
+ * take little time; is_long: none of these. */
+HEDDLE_MUST_USE heddle_status
+heddle_plan_passes(const struct heddle_plan_job *job, bool is_quick,
+                   bool is_long, struct heddle_plan **out);
+
 /* reorder.c: every op once, in an order with less over x->budget than the given
  * one, if it finds one; evaluated. `work`: as below. */
 HEDDLE_MUST_USE heddle_status heddle_plan_reorder(struct heddle_plan_search *x,
                                                   struct heddle_plan_seq *s,
                                                   double work);
 
+/* The same, with recomputation, for a budget for which nothing else was found: orders
+ * until a run in one of them is within it, pruned. `work`: of x->work. */
+HEDDLE_MUST_USE heddle_status heddle_plan_climb(struct heddle_plan_search *x,
+                                                struct heddle_plan_seq *s,
+                                                double work);
 /* smooth.c: the same computations in an order whose memory is high for a shorter
  * time, evaluated before and after. `work`: inputs to look at. */
 void heddle_plan_smooth(struct heddle_plan_search *x, struct heddle_plan_seq *s,

@@ -6,15 +6,21 @@
  * among those that can, that adds least. Both are smoothed. The given one is taken
  * when it has much less over the budget: otherwise the other leads to shorter plans
  * of the graphs it was tried on (random layered ones).
+ *
+ * Where nothing else finds a plan, orders are varied: a run in little memory (demand.c)
+ * gets stuck at some operation, and an order in which it comes further is better.
  */
 #include "plan/dag.h"
 
 #include <math.h>
 #include <string.h>
 
-#define NONE HEDDLE_PLAN_NONE
-#define NEAR 8   /* part of the budget that is better left free */
-#define MUCH 0.8 /* of what is over: much less */
+#define NONE       HEDDLE_PLAN_NONE
+#define NEAR       8   /* part of the budget that is better left free */
+#define MUCH       0.8 /* of what is over: much less */
+#define CLIMB_WAYS 3
+#define STUCK      100 /* orders that are no better: begin again */
+#define MOST       40  /* times of all operations */
 
 struct reorder {
     struct heddle_plan_search *x;
@@ -77,10 +83,13 @@ static void run(struct reorder *r, uint32_t op)
                 r->ready[r->nready++] = r->u->user[k];
 }
 
-/* The order that adds least at each step; ties: the given one. */
-static void list_order(struct reorder *r, struct heddle_plan_seq *s)
+/* The order that adds least at each step, with up to `noise` bytes more or less; ties:
+ * the given one. */
+static void list_order(struct reorder *r, int64_t noise,
+                       struct heddle_plan_seq *s)
 {
     const struct heddle_plan_graph *g = r->g;
+    struct heddle_rng *rng = &r->x->rng;
 
     for (uint32_t v = 0; v < g->nvalues; v++)
         r->left[v] = r->u->first[v + 1] - r->u->first[v];
@@ -100,8 +109,10 @@ static void list_order(struct reorder *r, struct heddle_plan_seq *s)
         int64_t least = INT64_MAX;
 
         for (uint32_t k = 0; k < r->nready; k++) {
-            const int64_t d = growth(r, r->ready[k]);
+            int64_t d = growth(r, r->ready[k]);
 
+            if (noise > 0)
+                d += heddle_rng_range(rng, -noise, noise);
             if (d < least || (d == least && r->ready[k] < r->ready[best])) {
                 least = d;
                 best = k;
@@ -125,6 +136,14 @@ static double settle(struct heddle_plan_search *x, struct heddle_plan_seq *s,
     return excess(x, s);
 }
 
+static bool reorder_init(struct reorder *r, struct heddle_scratch *mem)
+{
+    r->missing = heddle_scratch_get(mem, r->g->nops, sizeof(*r->missing));
+    r->left = heddle_scratch_get(mem, r->g->nvalues, sizeof(*r->left));
+    r->ready = heddle_scratch_get(mem, r->g->nops, sizeof(*r->ready));
+    return r->missing != NULL && r->left != NULL && r->ready != NULL;
+}
+
 heddle_status heddle_plan_reorder(struct heddle_plan_search *x,
                                   struct heddle_plan_seq *s, double work)
 {
@@ -133,21 +152,154 @@ heddle_status heddle_plan_reorder(struct heddle_plan_search *x,
     struct reorder r = {.x = x, .g = g, .u = &x->job->users};
     heddle_status st = HEDDLE_ENOMEM;
 
-    r.missing = heddle_scratch_get(&mem, g->nops, sizeof(*r.missing));
-    r.left = heddle_scratch_get(&mem, g->nvalues, sizeof(*r.left));
-    r.ready = heddle_scratch_get(&mem, g->nops, sizeof(*r.ready));
-    if (r.missing != NULL && r.left != NULL && r.ready != NULL) {
+    if (reorder_init(&r, &mem)) {
         double given;
 
         heddle_plan_seq_start(s);
         given = settle(x, s, work);
         memcpy(x->save, s->op, s->n * sizeof(*s->op));
-        list_order(&r, s);
+        list_order(&r, 0, s);
         if (given < MUCH * settle(x, s, work))
             memcpy(s->op, x->save, s->n * sizeof(*s->op));
         if (heddle_plan_seq_eval(s))
             st = HEDDLE_OK;
     }
     heddle_scratch_drop(&mem);
+    return st;
+}
+
+/* ---- other orders, one after the other --------------------------------------- */
+
+struct climb {
+    struct reorder r;
+    uint32_t *order, *trial; /* [nops] */
+    uint32_t reached;        /* operations of the order */
+    uint32_t tries;          /* since that has grown */
+    uint32_t way;            /* how what goes is chosen */
+};
+
+static void climb_begin(struct climb *c, struct heddle_plan_seq *s)
+{
+    const struct heddle_plan_graph *g = c->r.g;
+    struct heddle_rng *rng = &c->r.x->rng;
+    uint64_t bytes = 0;
+
+    for (uint32_t v = 0; v < g->nvalues; v++)
+        bytes += g->values[v].bytes;
+    list_order(&c->r,
+               heddle_rng_range(rng, 0, (int64_t)(bytes / g->nvalues / 2)), s);
+    memcpy(c->trial, s->op, g->nops * sizeof(*c->trial));
+    c->way = heddle_rng_below32(rng, CLIMB_WAYS);
+    c->reached = c->tries = 0;
+}
+
+/* Whether operation a reads what b makes. */
+static bool reads(const struct heddle_plan_graph *g, uint32_t a, uint32_t b)
+{
+    const struct heddle_plan_op *o = &g->ops[a];
+
+    for (uint32_t i = 0; i < o->ninputs; i++)
+        if (g->values[g->inputs[o->first_input + i]].op == b)
+            return true;
+    return false;
+}
+
+/* Moves the operation at p within what its inputs and its readers leave. */
+static void move_one(const struct climb *c, uint32_t p)
+{
+    const struct heddle_plan_graph *g = c->r.g;
+    uint32_t *order = c->trial, lo = p, hi = p, to;
+    const uint32_t id = order[p];
+
+    while (lo > 0 && !reads(g, id, order[lo - 1]))
+        lo--;
+    while (hi + 1 < g->nops && !reads(g, order[hi + 1], id))
+        hi++;
+    to = lo + heddle_rng_below32(&c->r.x->rng, hi - lo + 1);
+    if (to < p)
+        memmove(&order[to + 1], &order[to], (p - to) * sizeof(*order));
+    else
+        memmove(&order[p], &order[p + 1], (to - p) * sizeof(*order));
+    order[to] = id;
+}
+
+/* Some operations elsewhere, half of them near the one where it got stuck. */
+static void climb_vary(struct climb *c)
+{
+    struct heddle_rng *rng = &c->r.x->rng;
+    const uint32_t n = c->r.g->nops;
+
+    memcpy(c->trial, c->order, n * sizeof(*c->trial));
+    for (uint32_t k = heddle_rng_below32(rng, 3) + 1; k > 0; k--) {
+        uint32_t p = heddle_rng_below32(rng, n);
+
+        if (heddle_rng_below32(rng, 2) == 0) {
+            const uint32_t back = heddle_rng_below32(rng, 10);
+
+            /* it may have come to the end and missed a result */
+            p = c->reached < n ? c->reached : n - 1;
+            p = p > back ? p - back : 0;
+        }
+        move_one(c, p);
+    }
+}
+
+/* Orders until a run of one of them ends; those in which it comes as far are kept. */
+static heddle_status climb(struct climb *c, struct heddle_plan_demand *d,
+                           struct heddle_plan_seq *s, double work)
+{
+    static const struct heddle_plan_demand_way ways[CLIMB_WAYS] = {
+        {0.33, false}, {0.66, false}, {1, false}};
+    struct heddle_plan_search *x = c->r.x;
+    const double end = x->work + work;
+
+    for (bool is_first = true; x->work < end; is_first = false) {
+        uint32_t reached = 0, way;
+
+        if (heddle_plan_search_is_late(x))
+            return HEDDLE_ENOENT;
+        if (is_first || c->tries > STUCK)
+            climb_begin(c, s);
+        else
+            climb_vary(c);
+        way = heddle_rng_below32(&x->rng, 8) == 0
+                  ? heddle_rng_below32(&x->rng, CLIMB_WAYS)
+                  : c->way;
+        x->work += 4.0 * x->g->nops;
+        if (heddle_plan_demand_run(d, c->trial, &ways[way], s, &reached) ==
+            HEDDLE_OK)
+            return HEDDLE_OK;
+        c->tries = reached > c->reached ? 0 : c->tries + 1;
+        if (reached < c->reached)
+            continue;
+        c->reached = reached;
+        c->way = way;
+        memcpy(c->order, c->trial, x->g->nops * sizeof(*c->order));
+    }
+    return HEDDLE_ENOENT;
+}
+
+heddle_status heddle_plan_climb(struct heddle_plan_search *x,
+                                struct heddle_plan_seq *s, double work)
+{
+    struct heddle_scratch mem = heddle_scratch_make(x->mem.a);
+    struct climb c = {.r = {.x = x, .g = x->g, .u = &x->job->users}};
+    struct heddle_plan_demand *d = heddle_plan_demand_make(x);
+    const double most = x->max_time;
+    double base = 0;
+    heddle_status st = HEDDLE_ENOMEM;
+
+    for (uint32_t i = 0; i < x->g->nops; i++)
+        base += x->g->ops[i].time;
+    c.order = heddle_scratch_get(&mem, x->g->nops, sizeof(*c.order));
+    c.trial = heddle_scratch_get(&mem, x->g->nops, sizeof(*c.trial));
+    x->max_time = MOST * base;
+    if (d != NULL && c.order != NULL && c.trial != NULL &&
+        reorder_init(&c.r, &mem))
+        st = climb(&c, d, s, work);
+    x->max_time = most;
+    heddle_scratch_drop(&mem);
+    if (st == HEDDLE_OK)
+        heddle_plan_prune(x, s);
     return st;
 }

@@ -23,10 +23,12 @@
 #define RATE        4e7 /* work in a second of the time limit: half of what we can */
 #define LARGE       3000 /* no time for another order */
 #define MANY        1000 /* operations: several passes are worth a try */
-#define TINY        32   /* operations: no blocks worth the name */
-#define CLIMB       400  /* steps of the bound */
-#define LOOKS       4    /* at addresses, during the search */
-#define LOOKS_FIRST 16   /* the same, as long as none fit */
+#define DEEP        16 /* the budget is less than this part: a sweep comes first */
+#define TINY        32  /* operations: no blocks worth the name */
+#define CLIMB       400 /* steps of the bound */
+#define CLIMB_WORK  2   /* times the work of the search, for another order */
+#define LOOKS       4   /* at addresses, during the search */
+#define LOOKS_FIRST 16  /* the same, as long as none fit */
 #define LONG        1.25 /* times all operations: too long to be given addresses */
 #define LOOSE       100 /* part of the peak: more lost, and addresses are improved */
 #define SHARE       0.7  /* of the time, for the search */
@@ -45,6 +47,7 @@ struct improve {
     struct heddle_plan_job job; /* with the deadline of the search */
     struct heddle_plan_seq cur, trial, best;
     struct heddle_plan *plan;
+    struct heddle_plan *quick; /* a first one, for very small budgets; NULL */
     double base, bound;
     uint8_t *mark;
     uint32_t *again, nagain; /* recomputations of cur */
@@ -52,6 +55,7 @@ struct improve {
     uint32_t *given, ngiven; /* a sequence in the given order */
     double work, work_max;   /* at the beginning of the rounds; to do */
     bool is_stopped;
+    bool is_swept, is_several; /* a quick plan was looked for; it has passes */
 };
 
 /* ---- rounds ---------------------------------------------------------------- */
@@ -431,12 +435,34 @@ static void shorten(struct improve *m)
     m->x.noise = 0;
 }
 
+static bool has_once(const struct heddle_plan_graph *g)
+{
+    for (uint32_t i = 0; i < g->nops; i++)
+        if ((g->ops[i].flags & HEDDLE_PLAN_ONCE) != 0)
+            return true;
+    return false;
+}
+
+/* Orders until one has a plan, in m->cur; not where it is known that none has. */
+static heddle_status climb(struct improve *m)
+{
+    uint64_t least = 0;
+    uint32_t op;
+    heddle_status st = heddle_plan_bound_memory(&m->job, m->job.m->budget,
+                                                m->x.g->nops, &least, &op);
+
+    if (st != HEDDLE_OK || least > m->job.m->budget)
+        return st == HEDDLE_OK ? HEDDLE_ENOENT : st;
+    return heddle_plan_climb(&m->x, &m->cur, CLIMB_WORK * m->work_max);
+}
+
 /* A sequence in another order, when that could be much better: true, and it is
  * in m->cur. The bound of the given order does not hold for it. */
 static bool try_free(struct improve *m, bool has_given, double given)
 {
     struct heddle_plan_search *x = &m->x;
     double gain = GAIN;
+    heddle_status st;
 
     if (has_given &&
         (x->g->nops > LARGE || given - m->bound <= GAP * (given - m->base)))
@@ -445,7 +471,10 @@ static bool try_free(struct improve *m, bool has_given, double given)
     if (has_given && given - m->bound > 0.6 * (given - m->base))
         gain = 0.97;
     x->is_free = true;
-    if (first_seq(m) == HEDDLE_OK) {
+    st = first_seq(m);
+    if (st == HEDDLE_ENOENT && !has_given && x->g->nops <= LARGE)
+        st = climb(m);
+    if (st == HEDDLE_OK) {
         shorten(m);
         if (!has_given || m->cur.time - m->base < gain * (given - m->base)) {
             m->bound = m->base;
@@ -508,27 +537,88 @@ static heddle_status try_blocks(struct improve *m, double goal)
     return st == HEDDLE_ENOENT ? HEDDLE_OK : st;
 }
 
+/* Takes a plan whose sequence nobody has. */
+static void take_foreign(struct improve *m, struct heddle_plan *p)
+{
+    heddle_plan_destroy(m->plan);
+    m->plan = p;
+    p->solver = "improve";
+    m->cur.n = 0;
+    m->is_stopped = true;
+    m->x.is_free = true;
+    m->bound = m->base;
+}
+
 /* A plan of several passes, which needs the least memory and much time. It has the
- * time limit for itself: nothing else was found. */
+ * time limit for itself when nothing else was found, otherwise what is left. */
 static heddle_status try_passes(struct improve *m)
 {
     struct heddle_plan_job job = m->job;
+    const double limit = job.opts.time_limit_s;
+    struct heddle_plan *p = NULL;
     heddle_status st;
 
-    job.start_ns = heddle_clock_ns();
-    job.deadline_ns = job.start_ns + (uint64_t)(job.opts.time_limit_s * 1e9);
-    st = heddle_plan_find_solver("passes")->solve(&job, &m->plan);
-    if (st == HEDDLE_OK) {
-        m->plan->solver = "improve";
-        (void)heddle_plan_job_report(&m->job, m->plan);
-        m->cur.n = 0; /* nobody has a sequence of it */
-        m->is_stopped = true;
-        m->x.is_free = true;
-        m->bound = m->base;
-    } else {
+    job.deadline_ns = job.start_ns + (uint64_t)(END * limit * 1e9);
+    if (m->quick == NULL) {
+        job.start_ns = heddle_clock_ns();
+        job.deadline_ns = job.start_ns + (uint64_t)(limit * 1e9);
+    } else if (heddle_clock_ns() >= job.deadline_ns) {
+        return HEDDLE_OK;
+    }
+    st = heddle_plan_passes(&job, false, m->is_swept, &p);
+    if (st == HEDDLE_OK && m->quick != NULL &&
+        p->makespan >= m->quick->makespan) {
+        heddle_plan_destroy(p);
+    } else if (st == HEDDLE_OK) {
+        (void)heddle_plan_job_report(&m->job, p);
+        take_foreign(m, p);
+    } else if (m->quick == NULL) {
         m->x.deadline_ns += heddle_clock_ns() - job.start_ns;
     }
     return st == HEDDLE_ENOENT ? HEDDLE_OK : st;
+}
+
+/* A plan at once, where others find nothing or take long: a sweep, or passes of
+ * sweeps. */
+static heddle_status try_quick(struct improve *m)
+{
+    heddle_status st;
+
+    m->is_swept = true;
+    st = heddle_plan_find_solver("sweep")->solve(&m->job, &m->quick);
+    if (st == HEDDLE_ENOENT) {
+        m->is_several = true;
+        st = heddle_plan_passes(&m->job, true, false, &m->quick);
+    }
+    if (st == HEDDLE_OK) {
+        m->quick->solver = "improve";
+        m->is_stopped = !heddle_plan_job_report(&m->job, m->quick);
+    }
+    return st == HEDDLE_ENOENT ? HEDDLE_OK : st;
+}
+
+/* A better one than the quick plan, of the same kind, in what is left of the time. */
+static heddle_status try_longer(struct improve *m)
+{
+    heddle_status st = HEDDLE_OK;
+
+    m->x.deadline_ns = m->job.deadline_ns; /* no hurry */
+    if (!m->is_stopped && !heddle_plan_search_is_late(&m->x))
+        st = m->is_several ? try_passes(m) : try_blocks(m, m->quick->makespan);
+    return st == HEDDLE_OK && m->plan == NULL ? HEDDLE_ENOENT : st;
+}
+
+/* The better one of the quick plan and of what was found behind it. */
+static heddle_status choose(struct improve *m, heddle_status st)
+{
+    if (m->quick == NULL || (st != HEDDLE_OK && st != HEDDLE_ENOENT))
+        return st;
+    if (st == HEDDLE_ENOENT || m->plan->makespan > m->quick->makespan) {
+        heddle_plan_destroy(m->plan);
+        m->plan = m->quick;
+        m->quick = NULL;
+    }
+    return HEDDLE_OK;
 }
 
 static heddle_status first_plan(struct improve *m,
@@ -537,19 +627,30 @@ static heddle_status first_plan(struct improve *m,
     struct heddle_plan_search *x = &m->x;
     const double bound = m->bound;
     const uint64_t budget = (uint64_t)x->budget;
-    heddle_status st = first_seq(m);
-    bool has_given = st == HEDDLE_OK;
+    const bool is_large = x->g->nops > LARGE;
+    heddle_status st = HEDDLE_OK;
+    bool has_given;
     double given = 0;
 
+    if (is_large && heddle_plan_peak(x->g) / DEEP > budget)
+        st = try_quick(m);
+    if (st != HEDDLE_OK || m->quick != NULL)
+        return st == HEDDLE_OK ? try_longer(m) : st;
+    st = first_seq(m);
+    has_given = st == HEDDLE_OK;
     if (st != HEDDLE_OK && st != HEDDLE_ENOENT)
         return heddle_plan_fail(&job->opts.base, st,
                                 "no memory for the solver");
     if (!has_given) {
         st = try_blocks(m, INFINITY);
+        if (st == HEDDLE_OK && m->plan == NULL && is_large && !m->is_swept)
+            st = try_quick(m);
         if (st == HEDDLE_OK && m->plan == NULL && x->g->nops > MANY)
             st = try_passes(m);
         if (st != HEDDLE_OK || m->plan != NULL)
             return st;
+        if (m->quick != NULL)
+            return HEDDLE_ENOENT;
     }
     if (!has_given && x->g->nops > LARGE) {
         st = heddle_plan_long_seq(x, &m->cur);
@@ -633,14 +734,6 @@ static heddle_status search(struct improve *m,
     return st;
 }
 
-static bool has_once(const struct heddle_plan_graph *g)
-{
-    for (uint32_t i = 0; i < g->nops; i++)
-        if ((g->ops[i].flags & HEDDLE_PLAN_ONCE) != 0)
-            return true;
-    return false;
-}
-
 static heddle_status run(struct improve *m, const struct heddle_plan_job *job)
 {
     struct heddle_plan_search *x = &m->x;
@@ -689,9 +782,10 @@ static heddle_status improve_solve(const struct heddle_plan_job *job,
     st = heddle_plan_search_init(&m.x, &m.job);
     if (st != HEDDLE_OK)
         return st;
-    st = improve_init(&m) ? run(&m, job)
+    st = improve_init(&m) ? choose(&m, run(&m, job))
                           : heddle_plan_fail(&job->opts.base, HEDDLE_ENOMEM,
                                              "no memory for the solver");
+    heddle_plan_destroy(m.quick);
     if (st == HEDDLE_OK) {
         m.plan->seconds = heddle_plan_job_seconds(job);
         *out = m.plan;

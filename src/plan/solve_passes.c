@@ -24,7 +24,9 @@
 struct passes {
     const struct heddle_plan_job *job;
     struct heddle_scratch mem;
-    uint32_t *op; /* [room] the sequence */
+    const char *solver;     /* of a pass */
+    bool is_quick, is_long; /* only sweeps; no sweeps */
+    uint32_t *op;           /* [room] the sequence */
     uint32_t n, room;
 };
 
@@ -173,7 +175,7 @@ static heddle_status one_pass(struct passes *p, const uint8_t *in)
         job->deadline_ns > now ? (double)(job->deadline_ns - now) / 1e9 : 0;
     struct heddle_scratch mem = heddle_scratch_make(job->opts.base.alloc);
     const struct heddle_plan_solve_opts opts = {.size = sizeof(opts),
-                                                .solver = "blocks",
+                                                .solver = p->solver,
                                                 .time_limit_s = seconds,
                                                 .seed = job->opts.seed,
                                                 .base = job->opts.base};
@@ -240,43 +242,40 @@ static heddle_status all_passes(struct passes *p, uint8_t *in, uint32_t depth)
 
 /* ---- all of it --------------------------------------------------------------- */
 
+/* A sequence with passes of p->solver. */
+static heddle_status find_with(struct passes *p, const char *solver)
+{
+    uint8_t *in = heddle_scratch_get(&p->mem, p->job->g->nops, 1);
+
+    if (in == NULL)
+        return HEDDLE_ENOMEM;
+    memset(in, 1, p->job->g->nops);
+    p->solver = solver;
+    p->n = 0;
+    return all_passes(p, in, 0);
+}
+
 static int passes_rank(const struct heddle_plan_job *job)
 {
     (void)job;
     return 0;
 }
 
-static heddle_status find(struct passes *p)
-{
-    const struct heddle_plan_graph *g = p->job->g;
-    uint8_t *in = heddle_scratch_get(&p->mem, g->nops, 1);
-
-    p->room = heddle_plan_seq_room(g);
-    p->op = heddle_scratch_raw(&p->mem, p->room, sizeof(*p->op));
-    if (in == NULL || p->op == NULL)
-        return HEDDLE_ENOMEM;
-    if (heddle_plan_peak(g) <= p->job->m->budget) { /* one pass does it */
-        for (; p->n < g->nops; p->n++)
-            p->op[p->n] = p->n;
-        return HEDDLE_OK;
-    }
-    if (!is_possible(g))
-        return HEDDLE_ENOENT;
-    memset(in, 1, g->nops);
-    return all_passes(p, in, 0);
-}
-
 /* Each pass had addresses that fit. All of them together get as much work, and when
- * the time is over a little more of it. */
-static heddle_status place(const struct passes *p, struct heddle_plan **out)
+ * the time is over a little more of it; half of the time (is_half) when others come
+ * behind it. */
+static heddle_status place(const struct passes *p, bool is_half,
+                           struct heddle_plan **out)
 {
     const struct heddle_plan_opts *o = &p->job->opts.base;
     const struct heddle_plan_claim claim = {.solver = "passes"};
-    const uint64_t soon = heddle_clock_ns() + PLACE_NS;
+    const uint64_t now = heddle_clock_ns(), soon = now + PLACE_NS;
     struct heddle_plan_job job = *p->job;
     struct heddle_plan_draft d;
     heddle_status st;
 
+    if (is_half && job.deadline_ns > now)
+        job.deadline_ns -= (job.deadline_ns - now) / 2;
     job.deadline_ns = soon > job.deadline_ns ? soon : job.deadline_ns;
     heddle_plan_draft_init(&d, o->alloc);
     st = heddle_plan_draft_from_sequence(job.g, p->op, p->n, o, &d);
@@ -286,17 +285,72 @@ static heddle_status place(const struct passes *p, struct heddle_plan **out)
     return st;
 }
 
-static heddle_status passes_solve(const struct heddle_plan_job *job,
-                                  struct heddle_plan **out)
+/* The graph as it is, if it fits. */
+static heddle_status solve_one(struct passes *p, struct heddle_plan **out)
+{
+    for (p->n = 0; p->n < p->job->g->nops; p->n++)
+        p->op[p->n] = p->n;
+    return place(p, false, out);
+}
+
+/* Sweeps give a plan at once, blocks a shorter one when there is time for it. */
+static heddle_status solve_several(struct passes *p, struct heddle_plan **out)
+{
+    static const char *const solver[] = {"sweep", "blocks"};
+    struct heddle_plan *best = NULL;
+    heddle_status st = HEDDLE_OK;
+
+    for (int k = p->is_long; k < 2 - p->is_quick && st == HEDDLE_OK; k++) {
+        struct heddle_plan *plan = NULL;
+
+        if (k > 0 && is_late(p))
+            break;
+        st = find_with(p, solver[k]);
+        if (st == HEDDLE_OK)
+            st = place(p, k == 0, &plan);
+        if (st == HEDDLE_OK &&
+            (best == NULL || plan->makespan < best->makespan)) {
+            heddle_plan_destroy(best);
+            best = plan;
+        } else {
+            heddle_plan_destroy(plan);
+        }
+        st = st == HEDDLE_ENOENT ? HEDDLE_OK : st;
+    }
+    if (st != HEDDLE_OK)
+        heddle_plan_destroy(best);
+    else if (best == NULL)
+        st = HEDDLE_ENOENT;
+    else
+        *out = best;
+    return st;
+}
+
+static heddle_status solve(struct passes *p, struct heddle_plan **out)
+{
+    const struct heddle_plan_graph *g = p->job->g;
+
+    p->room = heddle_plan_seq_room(g);
+    p->op = heddle_scratch_raw(&p->mem, p->room, sizeof(*p->op));
+    if (p->op == NULL)
+        return HEDDLE_ENOMEM;
+    if (heddle_plan_peak(g) <= p->job->m->budget)
+        return solve_one(p, out);
+    return is_possible(g) ? solve_several(p, out) : HEDDLE_ENOENT;
+}
+
+heddle_status heddle_plan_passes(const struct heddle_plan_job *job,
+                                 bool is_quick, bool is_long,
+                                 struct heddle_plan **out)
 {
     const struct heddle_plan_opts *o = &job->opts.base;
     struct passes p = {.job = job,
-                       .mem = heddle_scratch_make(job->opts.base.alloc)};
-    heddle_status st = find(&p);
+                       .mem = heddle_scratch_make(job->opts.base.alloc),
+                       .is_quick = is_quick,
+                       .is_long = is_long};
+    heddle_status st = solve(&p, out);
 
-    if (st == HEDDLE_OK)
-        st = place(&p, out);
-    else if (st == HEDDLE_ENOENT)
+    if (st == HEDDLE_ENOENT)
         st = heddle_plan_fail(o, st,
                               "no plan found with a pass for each end of the "
                               "graph");
@@ -304,6 +358,12 @@ static heddle_status passes_solve(const struct heddle_plan_job *job,
         st = heddle_plan_fail(o, st, "no memory for the solver");
     heddle_scratch_drop(&p.mem);
     return st;
+}
+
+static heddle_status passes_solve(const struct heddle_plan_job *job,
+                                  struct heddle_plan **out)
+{
+    return heddle_plan_passes(job, false, false, out);
 }
 
 const struct heddle_plan_solver_ops heddle_plan_solver_passes = {
