@@ -467,8 +467,7 @@ struct dev_ahead_view {
     uint32_t here;  /* operands that count as being on the class, a bit each */
     uint32_t there; /* those that will be on this node alone */
     unsigned node;
-    double
-        wait_ns; /* until its predecessors, which are elsewhere, have ended */
+    double wait_ns; /* until its predecessors, elsewhere, have ended */
 };
 struct dev_ahead_view heddle_ahead_view(struct heddle_devs *d,
                                         const struct heddle_sched_task *t,
