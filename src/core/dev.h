@@ -572,9 +572,10 @@ void heddle_dev_log_task(struct dev_task *dt, heddle_status st);
 
 void heddle_dev_kick(void *user);
 uint64_t heddle_dev_now_ns(void *user);
+/* Have enough tasks been launched on its stream, whoever got them? */
+bool heddle_dev_is_full(struct heddle_devs *d, const struct dev_worker *on);
 /* May the worker begin another task? */
-bool heddle_dev_has_room(const struct heddle_devs *d,
-                         const struct dev_worker *dw);
+bool heddle_dev_has_room(struct heddle_devs *d, const struct dev_worker *dw);
 /* Does what can be done now. Driver. */
 bool heddle_dev_step(struct heddle_devs *d);
 struct heddle_sched_task *heddle_dev_take_supplied(struct heddle_devs *d);

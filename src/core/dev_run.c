@@ -853,14 +853,15 @@ bool heddle_dev_fill(struct dev_task *dt, unsigned node)
     return true;
 }
 
-/* Urgent ones have the last stream of their device, once there are any. */
+/* Urgent ones have the last stream of their device, once there are any. Who would be
+ * there but for that takes the one with the fewest tasks. */
 static struct dev_worker *dev_stream(struct heddle_devs *d,
                                      const struct dev_task *dt)
 {
     const struct heddle_variant *v =
         &dt->x.kinfo->kernel->variants[dt->variant];
     const struct dev_worker *end = d->worker + d->nworkers;
-    struct dev_worker *last = dt->worker;
+    struct dev_worker *last = dt->worker, *best;
 
     if ((v->is_urgent == 0 && !d->has_urgent) ||
         !d->cls[dt->worker->cls].drv->has_urgent)
@@ -873,7 +874,11 @@ static struct dev_worker *dev_stream(struct heddle_devs *d,
     }
     if (dt->on != last || last->stream == 0)
         return dt->on;
-    return dt->worker != last ? dt->worker : last - 1;
+    best = last - last->stream;
+    for (struct dev_worker *dw = best + 1; dw < last; dw++)
+        if (dw->nlaunched < best->nlaunched)
+            best = dw;
+    return best;
 }
 
 /* Only what is there for its operands: most tasks have few. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Purpose: while a long urgent kernel runs on its stream, those that wait for it do not
- * take the other streams, where they would only wait: kernels that are ready run there,
- * though their priority is lower.
+ * Purpose: kernels that wait for others do not keep those from running that are ready,
+ * though their priority is lower. Those behind a long urgent kernel, which has a stream
+ * of its own, do not take the other streams, where they would only wait; and a chain
+ * does not take the places of all streams for its one.
  */
 #include "base/clock.h"
 #include "drive/cuda_kernels_test.h"
@@ -10,9 +11,10 @@
 #include "heddle/heddle.h"
 #include "tests/test.h"
 
-enum { WAITING = 16, READY = 6, LEARN = 4, N = 64 };
+enum { WAITING = 16, READY = 6, CHAIN = 32, LEARN = 4, N = 64 };
 
-static const uint64_t long_ns = 400000000, short_ns = 2000000;
+static const uint64_t long_ns = 400000000, short_ns = 2000000,
+                      link_ns = 20000000;
 
 static heddle_status spin(struct heddle_exec *x)
 {
@@ -38,6 +40,7 @@ static heddle_status spin(struct heddle_exec *x)
 KERNEL(panel, 1, 1, HEDDLE_RW);
 KERNEL(behind, 2, 0, HEDDLE_R, HEDDLE_RW);
 KERNEL(ready, 1, 0, HEDDLE_RW);
+KERNEL(chained, 1, 0, HEDDLE_RW);
 
 struct rig {
     heddle_ctx *ctx;
@@ -62,23 +65,41 @@ static void submit(struct rig *r, const heddle_kernel *k, unsigned own,
                 .size = sizeof(struct heddle_task_opts), .group = group}}));
 }
 
-TEST(ready_ones_run_meanwhile)
+static bool rig_begin(struct rig *r, heddle_group *group[2])
 {
     const struct heddle_ctx_opts o = {.size = sizeof(o),
                                       .nworkers = 2,
                                       .devices = "cuda0",
                                       .model_dir = "",
                                       .ignore_env = true};
+
+    if (heddle_ctx_create(&o, &r->ctx) != HEDDLE_OK)
+        return false;
+    for (unsigned i = 0; i < 1 + WAITING + READY; i++)
+        CHECK_OK(
+            heddle_handle_vector(r->ctx, r->mem[i], N, HEDDLE_I32, &r->h[i]));
+    for (unsigned i = 0; i < 2; i++)
+        CHECK_OK(heddle_group_create(r->ctx, &group[i]));
+    return true;
+}
+
+static void rig_end(struct rig *r, heddle_group *group[2])
+{
+    for (unsigned i = 0; i < 2; i++)
+        heddle_group_unref(group[i]);
+    for (unsigned i = 0; i < 1 + WAITING + READY; i++)
+        heddle_handle_unref(r->h[i]);
+    CHECK_OK(heddle_ctx_destroy(r->ctx));
+}
+
+TEST(ready_ones_run_meanwhile)
+{
     static struct rig r;
     heddle_group *group[2];
     uint64_t begin, waited;
 
-    if (heddle_ctx_create(&o, &r.ctx) != HEDDLE_OK)
+    if (!rig_begin(&r, group))
         SKIP("there is no CUDA device here");
-    for (unsigned i = 0; i < 1 + WAITING + READY; i++)
-        CHECK_OK(heddle_handle_vector(r.ctx, r.mem[i], N, HEDDLE_I32, &r.h[i]));
-    for (unsigned i = 0; i < 2; i++)
-        CHECK_OK(heddle_group_create(r.ctx, &group[i]));
     /* Lengths are learned. */
     for (unsigned k = 0; k < LEARN; k++) {
         submit(&r, &panel, 0, &long_ns, 0, group[0]);
@@ -98,11 +119,33 @@ TEST(ready_ones_run_meanwhile)
     CHECK_OK(heddle_wait(r.ctx));
     printf("     ready ones took %.1f ms\n", (double)waited / 1e6);
     CHECK(waited < long_ns);
-    for (unsigned i = 0; i < 2; i++)
-        heddle_group_unref(group[i]);
-    for (unsigned i = 0; i < 1 + WAITING + READY; i++)
-        heddle_handle_unref(r.h[i]);
-    CHECK_OK(heddle_ctx_destroy(r.ctx));
+    rig_end(&r, group);
 }
 
-TEST_MAIN(ready_ones_run_meanwhile)
+TEST(a_chain_has_one_stream)
+{
+    static struct rig r;
+    heddle_group *group[2];
+    uint64_t begin, waited;
+
+    if (!rig_begin(&r, group))
+        SKIP("there is no CUDA device here");
+    for (unsigned k = 0; k < LEARN; k++) {
+        submit(&r, &chained, 0, &link_ns, 0, group[0]);
+        submit(&r, &ready, 1, &short_ns, 0, group[1]);
+        CHECK_OK(heddle_wait(r.ctx));
+    }
+    begin = heddle_clock_ns();
+    for (unsigned i = 0; i < CHAIN; i++)
+        submit(&r, &chained, 0, &link_ns, 5, group[0]);
+    for (unsigned i = 0; i < READY; i++)
+        submit(&r, &ready, 1 + i, &short_ns, 0, group[1]);
+    CHECK_OK(heddle_group_wait(group[1], 0));
+    waited = heddle_clock_ns() - begin;
+    CHECK_OK(heddle_wait(r.ctx));
+    printf("     ready ones took %.1f ms\n", (double)waited / 1e6);
+    CHECK(waited < CHAIN / 4 * link_ns);
+    rig_end(&r, group);
+}
+
+TEST_MAIN(ready_ones_run_meanwhile, a_chain_has_one_stream)
