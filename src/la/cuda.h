@@ -119,7 +119,10 @@ heddle_status heddle_gpu_lu(struct la_gpu *g, struct la_block a, size_t row0,
  * Row from[i] becomes row to[i], counted from the panel's first; from[i] < 0: another
  * i has it.
  */
-enum { LA_LU_JOINED = 512 };
+enum {
+    LA_LU_JOINED = 512,
+    LA_GPU_CLUSTER = 16 /* multiprocessors that make a panel */
+};
 
 static inline bool la_lu_has_aux(size_t w)
 {

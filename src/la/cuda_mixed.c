@@ -387,20 +387,55 @@ heddle_status heddle_gpu_gemm_tf32(struct la_gpu *g, char ta, char tb,
                     alpha, a.a, la_max(a.ld, 1), b.a, la_max(b.ld, 1), beta, c);
 }
 
+/* Elements of the result that a multiprocessor has at a time, in cuBLAS for halves. */
+enum { HALF_TILE = 320 * 128 };
+
+typedef int (*target_fn)(void *, int);
+
+/* How many multiprocessors cuBLAS may take; 0: all. */
+static void set_target(struct la_gpu *g, size_t n)
+{
+    const target_fn fn = (target_fn)(uintptr_t)heddle_cuda_symbol(
+        g->x, HEDDLE_CUDA_CUBLAS, "cublasSetSmCountTarget");
+
+    if (fn != NULL)
+        (void)fn(g->blas, (int)n);
+}
+
+/*
+ * cuBLAS's kernels hold all multiprocessors until their last element. The launches of a
+ * panel would wait for that, one after the other; so a product beside it leaves as many
+ * free as a panel has, and its rows are cut so that each of the others has one tile.
+ */
 heddle_status heddle_gpu_half_product(struct la_gpu *g, struct la_low low,
                                       const void *l, struct la_block u,
-                                      struct la_block c)
+                                      struct la_block c, bool is_beside)
 {
     const unsigned terms = la_half_terms(low);
     const size_t w = u.m, ld = terms * w;
     const float alpha = -1 / (low.left * low.right), one = 1;
     void *cut = heddle_exec_scratch(g->x);
+    size_t rows = c.m, shared;
+    heddle_status st = HEDDLE_OK;
+    unsigned nsm = 0;
 
     if (c.m == 0 || c.n == 0)
         return HEDDLE_OK;
     LA_TRY(split(g, u, low.right, cut, ld, w, terms, 2));
-    return multiply(g, 'N', 'N', TYPE_HALF, COMPUTE_SINGLE, ld, &alpha, l,
-                    la_half_ld(c.m), cut, ld, &one, c);
+    heddle_cuda_get_limits(g->x, &nsm, &shared);
+    if (nsm > 2 * LA_GPU_CLUSTER)
+        nsm -= LA_GPU_CLUSTER;
+    if (is_beside) {
+        set_target(g, nsm);
+        rows = la_max(nsm * HALF_TILE / c.n / 8 * 8, 8);
+    }
+    for (size_t i = 0; i < c.m && st == HEDDLE_OK; i += rows)
+        st = multiply(g, 'N', 'N', TYPE_HALF, COMPUTE_SINGLE, ld, &alpha,
+                      (const uint16_t *)l + i, la_half_ld(c.m), cut, ld, &one,
+                      la_part(LA_S, c, i, 0, la_min(rows, c.m - i), c.n));
+    if (is_beside)
+        set_target(g, 0);
+    return st;
 }
 
 heddle_status heddle_gpu_half_square(struct la_gpu *g, struct la_low low,

@@ -136,9 +136,10 @@ void heddle_la_half_both(struct la_low low, struct la_block l, void *to);
 heddle_status heddle_gpu_half_square(struct la_gpu *g, struct la_low low,
                                      const void *l, size_t m, size_t w,
                                      size_t row, struct la_block c);
-/* C = C - L U with such an L of c.m rows; U is cut in the scratch. */
+/* C = C - L U with such an L of c.m rows; U is cut in the scratch. is_beside: a panel
+ * is made meanwhile. */
 heddle_status heddle_gpu_half_product(struct la_gpu *g, struct la_low low,
                                       const void *l, struct la_block u,
-                                      struct la_block c);
+                                      struct la_block c, bool is_beside);
 
 #endif /* HEDDLE_LA_CUDA_MIXED_H */

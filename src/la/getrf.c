@@ -345,7 +345,8 @@ static heddle_status cuda_panel(struct heddle_exec *x)
                          : HEDDLE_OK;
 }
 
-static heddle_status cuda_update(struct heddle_exec *x)
+/* is_beside: the next panel is made meanwhile. */
+static heddle_status update_on_gpu(struct heddle_exec *x, bool is_beside)
 {
     const struct getrf_arg *g = heddle_exec_arg(x);
     const enum heddle_la_type t = g->h.t;
@@ -369,8 +370,8 @@ static heddle_status cuda_update(struct heddle_exec *x)
                                la_part(t, ak, g->k0, 0, g->nk, g->nk), u));
     }
     if (g->has_halves) {
-        const heddle_status st =
-            heddle_gpu_half_product(&gpu, g->h.low, halves_of(g, x), u, rest);
+        const heddle_status st = heddle_gpu_half_product(
+            &gpu, g->h.low, halves_of(g, x), u, rest, is_beside);
 
         if (st != HEDDLE_ENOENT)
             return st;
@@ -379,6 +380,16 @@ static heddle_status cuda_update(struct heddle_exec *x)
     return heddle_gpu_gemm(&gpu, 'N', 'N', heddle_la_minus_one(t),
                            la_part(t, ak, below, 0, ak.m - below, g->nk), u,
                            heddle_la_one(t), rest);
+}
+
+static heddle_status cuda_update(struct heddle_exec *x)
+{
+    return update_on_gpu(x, true);
+}
+
+static heddle_status cuda_next(struct heddle_exec *x)
+{
+    return update_on_gpu(x, false);
 }
 
 static heddle_status cuda_back(struct heddle_exec *x)
@@ -479,7 +490,7 @@ static const heddle_kernel kernel_next = {
     .mode = {HEDDLE_R, HEDDLE_RW, HEDDLE_R},
     .variants = {{.device = HEDDLE_DEV_CPU, .run = run_update},
                  {.device = HEDDLE_DEV_CUDA,
-                  .run = cuda_update,
+                  .run = cuda_next,
                   .scratch_bytes = LA_GPU_SCRATCH,
                   .is_urgent = 1}},
     .cost = cost_update};

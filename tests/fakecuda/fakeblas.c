@@ -65,6 +65,13 @@ BLAS(cublasSetWorkspace_v2, handle_t h, void *at, size_t bytes)
                                                        : BLAS_OK;
 }
 
+BLAS(cublasSetSmCountTarget, handle_t h, int n)
+{
+    if (!is_alive(h))
+        return BLAS_NOT_INITIALIZED;
+    return n < 0 ? BLAS_INVALID_VALUE : BLAS_OK;
+}
+
 BLAS(cublasSetPointerMode_v2, handle_t h, int mode)
 {
     if (!is_alive(h))
