@@ -312,28 +312,30 @@ static heddle_status lu_library(struct la_gpu *g, struct la_block a,
 
 /* Of cuda_cluster.cu, which says what the numbers are. */
 enum {
-    CLUSTER = 16,
+    CLUSTER = LA_GPU_CLUSTER,
     CLUSTER_THREADS = 512,
     CLUSTER_ROWS = CLUSTER * CLUSTER_THREADS,
     CLUSTER_N = 64,
     CLUSTER_LEAST = 1024, /* rows up to which cuSOLVER's panel is faster */
-    LU_GROUP = 512,       /* columns */
-    AFTER_THREADS = 256,
-    AFTER_COLUMNS = 8
+    LU_GROUP = 512        /* columns */
 };
 
-/* Shared memory of a panel: words, U, the diagonal block, the rest. */
+/* Shared memory of a panel: words, U, the diagonal block, the rest; then for the
+ * columns beside it. */
 static size_t cluster_bytes(const struct la_gpu *g, size_t w)
 {
     const size_t e = la_bytes(g->t);
 
-    return (2 * (CLUSTER + 1) + 2) * (w * e + 32) +
-           (CLUSTER_N + 8) * (w * e + 16) + w * (w + 1) * e + 2048;
+    return la_max((2 * (CLUSTER + 1) + 2) * (w * e + 32) +
+                      (CLUSTER_N + 8) * (w * e + 16) + w * (w + 1) * e + 2048,
+                  CLUSTER_N * (CLUSTER_N + 1) * e + 2048);
 }
 
-/* The panel of at most CLUSTER_N columns, by one cluster. */
+/* The panel of at most CLUSTER_N columns, by one cluster, with what it means for those
+ * `left` and `right` of it. */
 static heddle_status lu_narrow(struct la_gpu *g, struct la_block p, size_t row0,
-                               size_t col0, int *ipiv, int *info)
+                               size_t col0, int *ipiv, int *info, int left,
+                               int right)
 {
     const size_t rows = p.m <= CLUSTER_ROWS       ? 1
                         : p.m <= 2 * CLUSTER_ROWS ? 2
@@ -348,7 +350,7 @@ static heddle_status lu_narrow(struct la_gpu *g, struct la_block p, size_t row0,
         : rows == 2 ? "la_lu_x2"
                     : "la_lu_x4",
         CLUSTER_SHAPE(CLUSTER, CLUSTER_THREADS, cluster_bytes(g, w), CLUSTER),
-        &p.a, &ld, &m, &n, &first, &before, &ipiv, &info);
+        &p.a, &ld, &m, &n, &first, &before, &ipiv, &info, &left, &right);
 }
 
 /* Some columns of a panel, of which `before` come first, by clusters. */
@@ -357,28 +359,17 @@ static heddle_status lu_group(struct la_gpu *g, struct la_block a, size_t row0,
 {
     const size_t n = la_min(a.m, a.n);
     const void *one = heddle_la_one(g->t), *minus = heddle_la_minus_one(g->t);
-    const long long ld = (long long)a.ld;
     heddle_status st;
 
     for (size_t j = 0; j < n; j += CLUSTER_N) {
         const size_t w = la_min(CLUSTER_N, n - j), right = j + w;
-        const struct la_block row = la_part(g->t, a, j, 0, a.m - j, a.n);
-        const int left = (int)j, width = (int)w, more = (int)(a.n - right),
-                  first = (int)(row0 + j);
-        const size_t blocks = (j + AFTER_COLUMNS - 1) / AFTER_COLUMNS +
-                              (a.n - right + AFTER_COLUMNS - 1) / AFTER_COLUMNS;
-        int *piv = ipiv + j;
 
         st = lu_narrow(g, la_part(g->t, a, j, j, a.m - j, w), row0 + j,
-                       before + j, piv, info);
+                       before + j, ipiv + j, info, (int)j, (int)(a.n - right));
         if (st != HEDDLE_OK) /* a device may have no room for such clusters */
             return before + j == 0 && st != HEDDLE_EDEV && st != HEDDLE_ENOMEM
                        ? HEDDLE_EDECLINED
                        : st;
-        if (blocks > 0)
-            LA_TRY(PUT(g, "la_after",
-                       CLUSTER_SHAPE(blocks, AFTER_THREADS, 0, 1), &row.a, &ld,
-                       &left, &width, &more, &piv, &first));
         if (right < a.m && right < a.n)
             LA_TRY(heddle_gpu_gemm(
                 g, 'N', 'N', minus, la_part(g->t, a, right, j, a.m - right, w),

@@ -16,7 +16,8 @@
  * Rows     are dealt out by 32 to the 16 blocks in turns, so that all have work to
  *          the end. A thread has R of them, W columns of each in registers.
  * Steps    W columns at a time: pivots one by one, then rows of the other columns
- *          change places, then U on the right and its update.
+ *          change places, then U on the right and its update. In the end the same for
+ *          columns beside the panel, but for the update, which is a product.
  * Words    What a block tells the others for a column goes into their shared memory
  *          and counts itself there (st.async, mbarrier): nobody waits for a barrier.
  *          There are two copies by turns: who writes one again has had a word from
@@ -35,6 +36,13 @@ __device__ static unsigned long long key_of(double x)
     return x == x ? __double_as_longlong(fabs(x)) : 0;
 }
 
+__device__ static unsigned key_of(float x)
+{
+    return x == x ? __float_as_uint(fabsf(x)) : 0;
+}
+
+template <typename T> using key_for = decltype(key_of(T()));
+
 /* 1 / x, correct to the last place or the one before; anything for 0. */
 __device__ static double reciprocal(double x)
 {
@@ -52,26 +60,33 @@ __device__ static float reciprocal(float x)
 }
 
 /* The largest key of a warp, its least row. */
-struct best {
-    unsigned long long key;
+template <typename K> struct best {
+    K key;
     int row;
 };
 
-__device__ static best best_of_warp(best b)
+__device__ static best<unsigned> best_of_warp(best<unsigned> b)
+{
+    const unsigned h = __reduce_max_sync(~0u, b.key);
+
+    return {h, __reduce_min_sync(~0u, b.key == h ? b.row : 0x7fffffff)};
+}
+
+__device__ static best<unsigned long long>
+best_of_warp(best<unsigned long long> b)
 {
     const unsigned high = (unsigned)(b.key >> 32), low = (unsigned)b.key;
     const unsigned h = __reduce_max_sync(~0u, high);
     const unsigned l = __reduce_max_sync(~0u, high == h ? low : 0);
-    best r;
 
-    r.row = __reduce_min_sync(~0u, high == h && low == l ? b.row : 0x7fffffff);
-    r.key = (unsigned long long)h << 32 | l;
-    return r;
+    return {(unsigned long long)h << 32 | l,
+            __reduce_min_sync(~0u, high == h && low == l ? b.row : 0x7fffffff)};
 }
 
-/* The larger words of shared memory. */
-template <typename T> struct alignas(2 * sizeof(T)) pair {
-    T a, b;
+/* The largest words of shared memory. */
+template <typename T> struct alignas(16) quad {
+    enum { N = 16 / sizeof(T) };
+    T v[N];
 };
 
 /* What a block says of its best row, or of the row that is on turn. */
@@ -83,12 +98,12 @@ template <typename T, int W> struct alignas(16) word {
 };
 
 template <typename T, int W> struct alignas(16) common {
-    word<T, W> said[2][BLOCKS + 1];        /* the last: of the row on turn */
-    word<T, W> mine[2];                    /* on its way to the others */
-    T u[MAX_N + 8][W + 16 / sizeof(T)];    /* U on the right, a column each */
-    T lu[W][W + 1];                        /* the diagonal block, row by row */
-    unsigned long long bar[2];             /* mbarriers: all words are here */
-    unsigned long long warp_key[2][WARPS]; /* by turns, as words are */
+    word<T, W> said[2][BLOCKS + 1];     /* the last: of the row on turn */
+    word<T, W> mine[2];                 /* on its way to the others */
+    T u[MAX_N + 8][W + 16 / sizeof(T)]; /* U on the right, a column each */
+    T lu[W][W + 1];                     /* the diagonal block, row by row */
+    unsigned long long bar[2];          /* mbarriers: all words are here */
+    key_for<T> warp_key[2][WARPS];      /* by turns, as words are */
     int warp_row[2][WARPS];
     int piv[W];
     int from[2 * W], to[2 * W]; /* where rows go; from < 0: nowhere */
@@ -155,8 +170,7 @@ __device__ static void await(common<T, W> *s, int parity, int phase)
     do
         asm volatile(
             "{ .reg .pred p;\n"
-            "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, "
-            "[%1], %2;\n"
+            "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
             "selp.u32 %0, 1, 0, p; }"
             : "=r"(done)
             : "r"(address(&s->bar[parity])), "r"((unsigned)phase)
@@ -200,7 +214,7 @@ __device__ static int find_pivot(common<T, W> *s, const struct deal *d,
 {
     enum { STEP = WARPS * BLOCKS * 32, NONE = 0x7fffffff };
     const int parity = turn & 1;
-    best b = {0, NONE};
+    best<key_for<T>> b = {0, NONE};
     int slot = 0, candidate;
 
     /* The row on turn belongs to one warp of one block. */
@@ -219,7 +233,7 @@ __device__ static int find_pivot(common<T, W> *s, const struct deal *d,
 #pragma unroll
     for (int r = 0; r < R; r++) {
         const int row = d->first + r * STEP;
-        const unsigned long long key = key_of((double)x[r][0]);
+        const key_for<T> key = key_of(x[r][0]);
 
         if (row >= turn && row < m && (b.row == NONE || key > b.key)) {
             b.key = key;
@@ -259,7 +273,7 @@ __device__ static int find_pivot(common<T, W> *s, const struct deal *d,
         tell(s, 0, d->me, parity);
     }
     await(s, parity, turn >> 1 & 1);
-    b.key = d->lane < BLOCKS ? s->said[parity][d->lane].key : 0;
+    b.key = d->lane < BLOCKS ? (key_for<T>)s->said[parity][d->lane].key : 0;
     b.row = d->lane < BLOCKS ? (int)s->said[parity][d->lane].at : NONE;
     b = best_of_warp(b);
     return b.key == 0 ? turn : b.row;
@@ -290,7 +304,6 @@ __device__ static void factor(common<T, W> *s, const struct deal *d,
         const bool is_plain =
             size >= (T)(sizeof(T) == 8 ? 0x1p-1021 : 0x1p-125) &&
             size <= (T)(sizeof(T) == 8 ? 0x1p1021 : 0x1p125);
-
 #pragma unroll
         for (int r = 0; r < R; r++) {
             const int row = d->first + r * STEP;
@@ -313,12 +326,13 @@ __device__ static void factor(common<T, W> *s, const struct deal *d,
             }
             /* Columns that were on turn before only move on. */
 #pragma unroll
-            for (int k = 0; k < W; k += 2) {
-                const pair<T> u = *(const pair<T> *)&win->row[k];
+            for (int k = 0; k < W; k += quad<T>::N) {
+                const quad<T> u = *(const quad<T> *)&win->row[k];
 
-                if (k > 0)
-                    x[r][k - 1] = x[r][k] - l * (k < W - c ? u.a : (T)0);
-                x[r][k] = x[r][k + 1] - l * (k + 1 < W - c ? u.b : (T)0);
+#pragma unroll
+                for (int i = k == 0; i < quad<T>::N; i++)
+                    x[r][k + i - 1] =
+                        x[r][k + i] - l * (k + i < W - c ? u.v[i] : (T)0);
             }
             x[r][W - 1] = last;
         }
@@ -433,16 +447,16 @@ __device__ static void update_right(const common<T, W> *s, const struct deal *d,
                 next[i][r] = a[at[r] + col * ld];
             }
 #pragma unroll
-        for (int k = 0; k < W; k += 2)
+        for (int k = 0; k < W; k += quad<T>::N)
 #pragma unroll
             for (int i = 0; i < Q; i++) {
-                const pair<T> u = *(const pair<T> *)&s->u[q + i][k];
+                const quad<T> u = *(const quad<T> *)&s->u[q + i][k];
 
 #pragma unroll
-                for (int r = 0; r < R; r++) {
-                    sum[i][r] -= x[r][k] * u.a;
-                    sum[i][r] -= x[r][k + 1] * u.b;
-                }
+                for (int r = 0; r < R; r++)
+#pragma unroll
+                    for (int n = 0; n < quad<T>::N; n++)
+                        sum[i][r] -= x[r][k + n] * u.v[n];
             }
 #pragma unroll
         for (int r = 0; r < R; r++) {
@@ -457,14 +471,102 @@ __device__ static void update_right(const common<T, W> *s, const struct deal *d,
     }
 }
 
+/* For the columns beside a panel. */
+template <typename T> struct beside {
+    T low[MAX_N][MAX_N + 1]; /* L, row by row */
+    int piv[MAX_N], from[2 * MAX_N], to[2 * MAX_N];
+};
+
+/* Rows of `count` columns change places; where they are on the right, A = L^-1 A in the
+ * first w rows. A block has WARPS columns at a time. */
+template <typename T>
+__device__ static void lu_columns(const beside<T> *s, int me, T *a,
+                                  long long ld, int w, int count, bool is_right)
+{
+    enum { AT_ONCE = THREADS / (2 * MAX_N), PASSES = WARPS / AT_ONCE };
+    const int i = threadIdx.x % (2 * MAX_N), side = threadIdx.x / (2 * MAX_N),
+              lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const bool moves = i < 2 * w && s->from[i] >= 0;
+
+    for (int first = me * WARPS; first < count; first += BLOCKS * WARPS) {
+        T *col = a + (first + warp) * ld;
+        T kept[PASSES];
+
+#pragma unroll
+        for (int p = 0; p < PASSES; p++) {
+            const int c = first + p * AT_ONCE + side;
+
+            if (c < count && moves)
+                kept[p] = a[s->from[i] + c * ld];
+        }
+        __syncthreads();
+#pragma unroll
+        for (int p = 0; p < PASSES; p++) {
+            const int c = first + p * AT_ONCE + side;
+
+            if (c < count && moves)
+                a[s->to[i] + c * ld] = kept[p];
+        }
+        __syncthreads();
+        if (!is_right || first + warp >= count)
+            continue;
+        T y0 = lane < w ? col[lane] : (T)0;
+        T y1 = lane + 32 < w ? col[lane + 32] : (T)0;
+
+#pragma unroll 8
+        for (int k = 0; k < w; k++) {
+            const T yk = __shfl_sync(~0u, k < 32 ? y0 : y1, k % 32);
+
+            if (lane > k && lane < w)
+                y0 -= s->low[lane][k] * yk;
+            if (lane + 32 > k && lane + 32 < w)
+                y1 -= s->low[lane + 32][k] * yk;
+        }
+        if (lane < w)
+            col[lane] = y0;
+        if (lane + 32 < w)
+            col[lane + 32] = y1;
+    }
+}
+
+/* What the panel of w <= MAX_N columns at a means for those `left` and `right` of it. */
+template <typename T>
+__device__ static void lu_beside(beside<T> *s, int me, T *a, long long ld,
+                                 int left, int w, int right, const int *ipiv,
+                                 int row0)
+{
+    const int i = threadIdx.x;
+
+    if (i < w)
+        s->piv[i] = ipiv[i] - 1 - row0;
+    for (int k = i; k < w * w; k += THREADS)
+        s->low[k % w][k / w] = a[k % w + k / w * ld];
+    __syncthreads();
+    if (i < 2 * w) {
+        const int start = i < w ? i : s->piv[i - w];
+        int at = start;
+
+#pragma unroll 8
+        for (int k = 0; k < w; k++)
+            at = at == k ? s->piv[k] : at == s->piv[k] ? k : at;
+        s->from[i] = (i >= w && start < w) || at == start ? -1 : start;
+        s->to[i] = at;
+    }
+    __syncthreads();
+    lu_columns(s, me, a + w * ld, ld, w, right, true);
+    lu_columns(s, me, a - left * ld, ld, w, left, false);
+}
+
 /*
  * P A = L U for the m x n panel at a, n <= MAX_N and n <= m; m <= BLOCKS * THREADS * R.
  * ipiv[j] = row0 + (row of pivot j) + 1; *info: col0 + the first column (from 1)
- * without a pivot, unless it is set already.
+ * without a pivot, unless it is set already. `left` columns before it and `right` ones
+ * behind it follow.
  */
 template <typename T, int R, int W>
 __device__ static void lu_cluster(T *a, long long ld, int m, int n, int row0,
-                                  int col0, int *ipiv, int *info)
+                                  int col0, int *ipiv, int *info, int left,
+                                  int behind)
 {
     extern __shared__ double shared[];
     common<T, W> *s = (common<T, W> *)shared;
@@ -523,115 +625,31 @@ __device__ static void lu_cluster(T *a, long long ld, int m, int n, int row0,
             if ((int)(threadIdx.x % W) < w)
                 u[threadIdx.x % W + q * ld] = s->u[q][threadIdx.x % W];
     }
-    cluster.sync(); /* nobody ends while others may write into its memory */
-}
-
-enum { AFTER_THREADS = 256, AFTER_COLUMNS = AFTER_THREADS / 32 };
-
-/*
- * What a panel of w <= MAX_N columns, which begins `left` columns behind a and at the
- * same row, means for the other columns there: rows change places, and on the right
- * A = L^-1 A in the first w rows. A block has a few columns, the left ones first.
- */
-template <typename T>
-__device__ static void lu_after(T *a, long long ld, int left, int w, int right,
-                                const int *ipiv, int row0)
-{
-    __shared__ T low[MAX_N * (MAX_N + 1)];
-    __shared__ int piv[MAX_N], from[2 * MAX_N], to[2 * MAX_N];
-    const int lefts = (left + AFTER_COLUMNS - 1) / AFTER_COLUMNS;
-    const bool is_left = (int)blockIdx.x < lefts;
-    const int first = is_left ? blockIdx.x * AFTER_COLUMNS
-                              : (blockIdx.x - lefts) * AFTER_COLUMNS;
-    const int last = is_left ? left : right;
-    T *cols = is_left ? a : a + (left + w) * ld;
-    const int i = threadIdx.x % (2 * MAX_N), lane = threadIdx.x % 32;
-
-    for (int k = threadIdx.x; k < w && k < MAX_N; k += AFTER_THREADS)
-        piv[k] = ipiv[k] - 1 - row0;
-    if (!is_left)
-        for (int k = threadIdx.x; k < w * w; k += AFTER_THREADS)
-            low[k % w * (MAX_N + 1) + k / w] = a[k % w + (left + k / w) * ld];
-    __syncthreads();
-    if (threadIdx.x < 2 * w) {
-        const int start =
-            (int)threadIdx.x < w ? threadIdx.x : piv[threadIdx.x - w];
-        int at = start;
-
-#pragma unroll 8
-        for (int k = 0; k < w; k++)
-            at = at == k ? piv[k] : at == piv[k] ? k : at;
-        from[threadIdx.x] =
-            ((int)threadIdx.x >= w && start < w) || at == start ? -1 : start;
-        to[threadIdx.x] = at;
-    }
-    __syncthreads();
-    {
-        enum {
-            AT_ONCE = AFTER_THREADS / (2 * MAX_N),
-            PASSES = AFTER_COLUMNS / AT_ONCE
-        };
-        T kept[PASSES];
-
-#pragma unroll
-        for (int p = 0; p < PASSES; p++) {
-            const int c = first + p * AT_ONCE + threadIdx.x / (2 * MAX_N);
-
-            if (c < last && i < 2 * w && from[i] >= 0)
-                kept[p] = cols[from[i] + c * ld];
-        }
-        __syncthreads();
-#pragma unroll
-        for (int p = 0; p < PASSES; p++) {
-            const int c = first + p * AT_ONCE + threadIdx.x / (2 * MAX_N);
-
-            if (c < last && i < 2 * w && from[i] >= 0)
-                cols[to[i] + c * ld] = kept[p];
-        }
-    }
-    __syncthreads();
-    const int c = first + threadIdx.x / 32;
-
-    if (is_left || c >= last)
+    cluster.sync(); /* nobody writes into the memory of another one any more */
+    if (left + behind == 0)
         return;
-    T y0 = lane < w ? cols[lane + c * ld] : (T)0;
-    T y1 = lane + 32 < w ? cols[lane + 32 + c * ld] : (T)0;
-
-#pragma unroll 8
-    for (int k = 0; k < w; k++) {
-        const T yk = __shfl_sync(~0u, k < 32 ? y0 : y1, k % 32);
-
-        if (lane > k && lane < w)
-            y0 -= low[lane * (MAX_N + 1) + k] * yk;
-        if (lane + 32 > k && lane + 32 < w)
-            y1 -= low[(lane + 32) * (MAX_N + 1) + k] * yk;
-    }
-    if (lane < w)
-        cols[lane + c * ld] = y0;
-    if (lane + 32 < w)
-        cols[lane + 32 + c * ld] = y1;
+    if (threadIdx.x < 2)
+        asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(
+                         address(&s->bar[threadIdx.x]))
+                     : "memory");
+    __syncthreads();
+    lu_beside((beside<T> *)shared, d.me, a, ld, left, n, behind, ipiv, row0);
 }
 
 #define LU(T, s, R, W)                                                         \
     extern "C" __global__ __cluster_dims__(BLOCKS, 1, 1)                       \
         __launch_bounds__(THREADS) void la_lu_x##R##_##s(                      \
             T *a, long long ld, int m, int n, int row0, int col0, int *ipiv,   \
-            int *info)                                                         \
+            int *info, int left, int right)                                    \
     {                                                                          \
-        lu_cluster<T, R, W>(a, ld, m, n, row0, col0, ipiv, info);              \
+        lu_cluster<T, R, W>(a, ld, m, n, row0, col0, ipiv, info, left, right); \
     }
 
 /* Of single precision twice as many numbers are in registers. */
 #define KERNELS(T, s, times)                                                   \
     LU(T, s, 1, 32)                                                            \
     LU(T, s, 2, 16 * (times))                                                  \
-    LU(T, s, 4, 8 * (times))                                                   \
-    extern "C" __global__ __launch_bounds__(AFTER_THREADS) void la_after_##s(  \
-        T *a, long long ld, int left, int w, int right, const int *ipiv,       \
-        int row0)                                                              \
-    {                                                                          \
-        lu_after<T>(a, ld, left, w, right, ipiv, row0);                        \
-    }
+    LU(T, s, 4, 8 * (times))
 
 #ifdef LA_FLOAT
 KERNELS(float, s, 2)
