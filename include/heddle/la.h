@@ -138,9 +138,9 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_wait(heddle_la *la,
 /*
  * m x n, column-major at `a`, columns ld elements apart (ld >= m), in place; or,
  * with a NULL, in memory of the runtime, zero at first, each block column by
- * itself (the tile layout). m and n may be 0. Where a matrix of the program has
- * block columns on a device, the program sees the result after heddle_wait(), or
- * when it has acquired them (heddle_matrix_column()).
+ * itself. m and n may be 0. Where a matrix of the program has block columns on a
+ * device, the program sees the result after heddle_wait(), or when it has acquired
+ * them (heddle_matrix_column()).
  *
  * HEDDLE_EINVAL     a type that is not one of the four, or ld < m
  * HEDDLE_EOVERFLOW  m, n or ld has more than 31 bits, as BLAS counts
@@ -162,7 +162,8 @@ HEDDLE_API enum heddle_dtype heddle_matrix_dtype(const heddle_matrix *a);
 /* Block column j as a handle, borrowed; NULL: there is none. */
 HEDDLE_API heddle_handle *heddle_matrix_column(heddle_matrix *a, size_t j);
 
-/* Copies all of it from, or to, column-major memory of the program; waits. */
+/* Copies all of it from, or to, column-major memory of the program that is not the
+ * matrix's own; waits. HEDDLE_EINVAL: NULL, or ld < m. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_matrix_put(heddle_la *la,
                                                            heddle_matrix *a,
                                                            const void *from,
@@ -170,6 +171,30 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_matrix_put(heddle_la *la,
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_matrix_get(heddle_la *la,
                                                            heddle_matrix *a,
                                                            void *to, size_t ld);
+
+/*
+ * The same where that memory holds tiles of mb x nb elements, each of them
+ * column-major and in one piece. mb and nb are any numbers from 1 on; the width of
+ * the matrix's block columns does not matter.
+ *
+ * Tiles lie as in the descriptors of PLASMA and Chameleon, without gaps: m n
+ * elements in all. Let h = m - m % mb and w = n - n % nb be what full tiles cover.
+ * First come the full tiles, then those of the last m % mb rows, then those of the
+ * last n % nb columns, then the corner; in each of these parts tile columns from
+ * left to right, and tiles from top to bottom. A tile of r rows has its columns r
+ * elements apart. The first element of the tile in row i and column j (multiples of
+ * mb and nb) so is element
+ *
+ *     j h + i nb            i < h, j < w
+ *     h w + j (m - h)       i = h, j < w
+ *     m w + i (n - w)       j = w
+ *
+ * HEDDLE_EINVAL  NULL, or mb or nb is 0
+ */
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_matrix_put_tiles(
+    heddle_la *la, heddle_matrix *a, const void *from, size_t mb, size_t nb);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_matrix_get_tiles(
+    heddle_la *la, heddle_matrix *a, void *to, size_t mb, size_t nb);
 
 /* --- products (BLAS-3) ------------------------------------------------------- */
 
