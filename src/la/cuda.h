@@ -7,7 +7,8 @@
  * kernels of our own (cuda_kernels.cu), put on the stream of the task.
  *
  * A task whose device has no cuBLAS, or is simulated, is declined: it runs on a core.
- * Our own panels are for real types; those of complex types are cuSOLVER's.
+ * Our own panels are for real types, but for those of LU without pivots; complex ones
+ * are cuSOLVER's.
  *
  * What a core does in the same way is written once: with LA_CORE(t) the functions below
  * up to trsm are those of blas.h.
@@ -102,6 +103,14 @@ heddle_status heddle_gpu_geqrf(struct la_gpu *g, struct la_block a, void *tau,
  * done, where the device is not one for them.
  */
 heddle_status heddle_gpu_cholesky(struct la_gpu *g, struct la_block a,
+                                  int *info);
+
+/* --- cuda_nopiv.c ----------------------------------------------------------- */
+
+/* A = L U without pivots, from the diagonal block down. *info, if it is 0: the first
+ * column (from 1) whose pivot is zero. Declined, with nothing done, where the device
+ * does not take our kernels. */
+heddle_status heddle_gpu_lu_nopiv(struct la_gpu *g, struct la_block a,
                                   int *info);
 
 /* --- cuda.c ------------------------------------------------------------------- */

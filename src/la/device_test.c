@@ -142,6 +142,98 @@ TEST(no_pivot)
     }
 }
 
+/* --- LU without pivots ---------------------------------------------------------------- */
+
+/* |L U - A|, with nothing on cores. The diagonal dominates, but for a column of zeros,
+ * if `zero` is one. */
+static void nopiv_one(struct rig *r, enum heddle_la_type t, size_t m, size_t n,
+                      size_t nb, size_t zero, struct heddle_rng *rng)
+{
+    const size_t k = la_min(m, n), ld = m + 3;
+    struct ref a = ref_random(t, m, n, rng), lu, l, u;
+    heddle_matrix *am;
+    void *p;
+
+    for (size_t i = 0; i < k; i++)
+        REF(a, i, i) += (double)(m + n);
+    for (size_t i = 0; i < m && zero < k; i++)
+        REF(a, i, zero) = 0;
+    p = ref_store(t, a, ld);
+    am = rig_matrix(r, t, m, n, p, ld, nb);
+    CHECK_OK(heddle_la_getrf_nopiv(r->la, am));
+    rig_wait(r, zero < k ? (int)zero + 1 : 0);
+    heddle_matrix_destroy(am);
+    lu = ref_load(t, p, m, n, ld);
+    l = ref_triangle(ref_part(lu, 0, 0, m, k), 'L', true);
+    u = ref_triangle(ref_part(lu, 0, 0, k, n), 'U', false);
+    /* A column of zeros stays one, so its factor is there all the same. */
+    CHECK(ref_norm1(ref_add(a, -1, ref_mul(l, u))) <=
+          30 * (double)(m + n) * test_eps(t) * ref_norm1(a));
+    for (size_t j = 0; j < n; j++) /* between the columns */
+        CHECK(isnan(((float *)p)[((j * ld + m) * la_bytes(t)) / 4]));
+    test_forget();
+}
+
+TEST(nopiv)
+{
+    static const size_t shape[][3] = {
+        {1, 1, 8},     {7, 3, 8},     {5, 40, 16},    {61, 61, 8},
+        {40, 40, 64},  {63, 70, 100}, {64, 64, 64},   {65, 65, 80},
+        {130, 90, 90}, {150, 20, 20}, {90, 130, 130}, {200, 200, 129}};
+    struct heddle_rng rng;
+    struct rig r;
+
+    if (!rig_open_on(&r, 3, "only-cuda"))
+        SKIP("there is no device here, or no BLAS");
+    heddle_rng_seed(&rng, test_seed());
+    for (enum heddle_la_type t = LA_S; t <= LA_Z; t++)
+        for (size_t i = 0; i < sizeof(shape) / sizeof(shape[0]); i++) {
+            const size_t m = shape[i][0], n = shape[i][1], nb = shape[i][2];
+
+            nopiv_one(&r, t, m, n, nb, SIZE_MAX, &rng);
+            nopiv_one(&r, t, m, n, nb, heddle_rng_next(&rng) % la_min(m, n),
+                      &rng);
+        }
+    if (getenv("HEDDLE_REAL_GPU") != NULL)
+        for (enum heddle_la_type t = LA_S; t <= LA_Z; t++) {
+            nopiv_one(&r, t, 1300, 1300, 512, SIZE_MAX, &rng);
+            nopiv_one(&r, t, 1300, 700, 700, 650, &rng);
+        }
+    rig_close(&r);
+}
+
+/* Two zeros: the first one counts, wherever its panel was made. The later calls of the
+ * sequence go on. */
+TEST(nopiv_zeros)
+{
+    struct heddle_rng rng;
+    DEVICE(r);
+
+    heddle_rng_seed(&rng, test_seed());
+    for (unsigned i = 0; i < 12; i++) {
+        const enum heddle_la_type t = (enum heddle_la_type)(i % 4);
+        const size_t first = heddle_rng_next(&rng) % (N - 1),
+                     second =
+                         first + 1 + heddle_rng_next(&rng) % (N - 1 - first);
+        struct ref a = positive(t, &rng);
+        heddle_matrix *am, *bm;
+
+        bm = rig_matrix(&r, t, N, N, ref_store(t, a, N), N, NB);
+        for (size_t k = 0; k < N; k++)
+            REF(a, k, first) = REF(a, k, second) = 0;
+        if (i >= 8) /* not its column */
+            REF(a, 0, 0) = 0;
+        am = rig_matrix(&r, t, N, N, ref_store(t, a, N), N, NB);
+        CHECK_OK(heddle_la_getrf_nopiv(r.la, am));
+        CHECK_OK(heddle_la_getrf_nopiv(r.la, bm));
+        rig_wait(&r, i >= 8 ? 1 : (int)first + 1);
+        heddle_matrix_destroy(am);
+        heddle_matrix_destroy(bm);
+        test_forget();
+    }
+    rig_close(&r);
+}
+
 /* The width that nobody gave: by the routine, and only for what is large. */
 TEST(widths)
 {
@@ -360,5 +452,5 @@ TEST(wide_updates)
     rig_close(&r);
 }
 
-TEST_MAIN(widths, cholesky, not_positive, lu, no_pivot, orthogonal,
-          wide_updates)
+TEST_MAIN(widths, cholesky, not_positive, lu, no_pivot, nopiv, nopiv_zeros,
+          orthogonal, wide_updates)

@@ -320,6 +320,20 @@ static heddle_status run_back(struct heddle_exec *x)
 
 /* --- the same on a GPU ---------------------------------------------------------- */
 
+static heddle_status cuda_nopiv(struct heddle_exec *x)
+{
+    const struct getrf_arg *g = heddle_exec_arg(x);
+    int *info = heddle_exec_ptr(x, 1);
+    struct la_gpu gpu;
+
+    if (info == NULL)
+        return HEDDLE_EDECLINED;
+    if (heddle_la_is_broken(&g->h))
+        return HEDDLE_OK;
+    LA_TRY(heddle_gpu_open(&gpu, x, g->h.t));
+    return heddle_gpu_lu_nopiv(&gpu, panel_of(x), info + g->k);
+}
+
 static heddle_status cuda_panel(struct heddle_exec *x)
 {
     const struct getrf_arg *g = heddle_exec_arg(x);
@@ -328,7 +342,9 @@ static heddle_status cuda_panel(struct heddle_exec *x)
     int *info = heddle_exec_ptr(x, 2);
     struct la_gpu gpu;
 
-    if (!g->has_pivots || info == NULL)
+    if (!g->has_pivots)
+        return cuda_nopiv(x);
+    if (info == NULL)
         return HEDDLE_EDECLINED;
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK; /* nor has a panel on a core left pivots then */
@@ -582,7 +598,7 @@ static heddle_status submit_step(const struct getrf_call *c,
         modes[n] = HEDDLE_W;
         op[n++] = pivots;
     }
-    if (pivots != NULL && c->record != NULL) {
+    if (c->record != NULL) {
         modes[n] = HEDDLE_RW;
         op[n++] = c->record;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kernels_la: the kernels of the dense library (src/la/cuda_kernels.cu), in C; see
- * kernels.c. Panels are made by one thread: counters and messages are not used.
+ * kernels_la: kernels of the dense library (src/la/cuda_kernels.cu, cuda_cholesky.cu,
+ * cuda_nopiv.cu), in C; see kernels.c. Panels are made by one thread: counters and messages are not used.
  * Clusters are not there.
  */
 #include <math.h>
@@ -240,6 +240,51 @@ static void scale_triangle(const struct fc_launch *l, enum blas_type t)
             }
 }
 
+/* (a, ld, n, col0, info) */
+static void nopiv(const struct fc_launch *l, enum blas_type t)
+{
+    const int n = ARG(int, 2);
+    const struct part a = {t, ARG(char *, 0), ARG(long long, 1), n, n};
+    int *info = ARG(int *, 4);
+
+    if (is_lost(l, a) || is_bad(l, info, sizeof(*info)))
+        return;
+    for (int k = 0; k < n; k++) {
+        if (get(a, k, k) == 0) {
+            if (*info == 0)
+                *info = ARG(int, 3) + k + 1;
+            continue;
+        }
+        for (int i = k + 1; i < n; i++) {
+            const double complex f = get(a, i, k) / get(a, k, k);
+
+            set(a, i, k, f);
+            for (int j = k + 1; j < n; j++)
+                set(a, i, j, get(a, i, j) - f * get(a, k, j));
+        }
+    }
+}
+
+/* (u, b, ld, m, n) */
+static void below(const struct fc_launch *l, enum blas_type t)
+{
+    const int n = ARG(int, 4);
+    const struct part u = {t, ARG(char *, 0), ARG(long long, 2), n, n},
+                      b = {t, ARG(char *, 1), ARG(long long, 2), ARG(int, 3),
+                           n};
+
+    if (is_lost(l, u) || is_lost(l, b))
+        return;
+    for (int k = 0; k < n; k++)
+        for (int i = 0; i < b.m && get(u, k, k) != 0; i++) {
+            const double complex f = get(b, i, k) / get(u, k, k);
+
+            set(b, i, k, f);
+            for (int j = k + 1; j < n; j++)
+                set(b, i, j, get(b, i, j) - f * get(u, k, j));
+        }
+}
+
 #define TYPED(L)                                                               \
     static void k_v_##L(const struct fc_launch *l)                             \
     {                                                                          \
@@ -264,6 +309,14 @@ static void scale_triangle(const struct fc_launch *l, enum blas_type t)
     static void k_beta_##L(const struct fc_launch *l)                          \
     {                                                                          \
         scale_triangle(l, TYPE_##L);                                           \
+    }                                                                          \
+    static void k_nopiv_##L(const struct fc_launch *l)                         \
+    {                                                                          \
+        nopiv(l, TYPE_##L);                                                    \
+    }                                                                          \
+    static void k_below_##L(const struct fc_launch *l)                         \
+    {                                                                          \
+        below(l, TYPE_##L);                                                    \
     }
 BLAS_TYPES(TYPED)
 
@@ -534,7 +587,9 @@ REAL(D)
     {"la_zeros_" s, "pliip", k_zeros_##L},                                     \
     {"la_no_roots_" s, "plip", k_no_roots_##L},                                \
     {"la_eye_" s, "pliii", k_eye_##L},                                         \
-    {"la_beta_" s, "pliiddi", k_beta_##L}
+    {"la_beta_" s, "pliiddi", k_beta_##L},                                     \
+    {"la_nopiv_" s, "pliip", k_nopiv_##L},                                     \
+    {"la_below_" s, "pplii", k_below_##L}
 #define SIZED_ENTRIES(bytes)                                                   \
     {"la_swap_" #bytes, "plipiii", k_swap_##bytes},                            \
     {"la_tri_" #bytes, "pliplii", k_tri_##bytes},                              \
