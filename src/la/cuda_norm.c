@@ -122,6 +122,20 @@ heddle_status heddle_gpu_laset(struct heddle_exec *x, char uplo, size_t col0,
                      &col, &o.re, &o.im, &d.re, &d.im);
 }
 
+heddle_status heddle_gpu_random(struct heddle_exec *x, struct la_random r,
+                                size_t col0, enum heddle_la_type t,
+                                struct la_block to)
+{
+    const long long ld = (long long)to.ld;
+    const int m = (int)to.m, n = (int)to.n, col = (int)col0,
+              is_symmetric = r.is_symmetric, is_hermitian = r.is_hermitian;
+
+    if (to.m == 0 || to.n == 0)
+        return HEDDLE_OK;
+    return PUT_TYPED(x, "la_random", t, elements(to), &to.a, &ld, &m, &n, &col,
+                     &r.key, &r.bump, &is_symmetric, &is_hermitian);
+}
+
 heddle_status heddle_gpu_geadd(struct heddle_exec *x, char uplo, size_t col0,
                                enum heddle_la_type t, const void *alpha,
                                struct la_block a, const void *beta,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cuda_norm: norms, transposes and sums; and for complex types what cuda_mixed.cu does
- * for real ones, copies and constants. cuda_norm_ptx.h is made from it:
+ * cuda_norm: norms, transposes, sums and test matrices; and for complex types what
+ * cuda_mixed.cu does for real ones, copies and constants. cuda_norm_ptx.h is made from
+ * it:
  *
  *     nvcc -ptx -arch=compute_75 -o - src/la/cuda_norm.cu |
  *         python3 scripts/ptx_header.py la_norm > src/la/cuda_norm_ptx.h
@@ -110,6 +111,53 @@ COPY(la_copy_zz, double2, double2)
 
 SET(la_set_c, float2)
 SET(la_set_z, double2)
+
+/* --- test matrices: what random.c does, with the same bits ---------------------------- */
+
+/* heddle_mix64() of base/rng.h. */
+__device__ static unsigned long long mix64(unsigned long long z)
+{
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+    return z ^ (z >> 31);
+}
+
+/* In (-0.5, 0.5); sums are exact. */
+template <typename T>
+__device__ static double uniform(unsigned long long key,
+                                 unsigned long long counter)
+{
+    const unsigned long long h =
+        mix64(key + (counter + 1) * 0x9e3779b97f4a7c15ull);
+    const bool is_single = type<T>::is_single;
+    const double v = __longlong_as_double(
+        (long long)((is_single ? h >> 41 << 29 : h >> 12) | 0x3ffull << 52));
+
+    return v - 1.5 + (is_single ? 0x1p-24 : 0x1p-53);
+}
+
+/* Above the diagonal of a symmetric matrix is what is below; of a hermitian one, its
+ * conjugate. */
+template <typename T>
+__device__ static void random_elements(T *a, long long ld, int m, int n,
+                                       int col0, unsigned long long key,
+                                       double bump, int is_symmetric,
+                                       int is_hermitian)
+{
+    for_each(m, n, 0, col0, [=](int i, int j) {
+        const unsigned c = (unsigned)(col0 + j), r = (unsigned)i;
+        const bool is_above = r < c && is_symmetric, is_on = r == c;
+        const unsigned long long row = is_above ? c : r, col = is_above ? r : c,
+                                 at = (col << 32 | row) << 1;
+        double re = uniform<T>(key, at), im = 0;
+
+        if (type<T>::is_complex && !(is_on && is_hermitian))
+            im = uniform<T>(key, at + 1);
+        if (is_on)
+            re += bump;
+        set(a + i + j * ld, re, is_above && is_hermitian ? -im : im);
+    });
+}
 
 __device__ static double2 times(double2 a, double2 v)
 {
@@ -413,6 +461,13 @@ __device__ static void sum_rows(const T *a, long long ld, int m, int n,
 /* --- the four types ------------------------------------------------------------------ */
 
 #define ANY_TYPE(T, s)                                                         \
+    extern "C" __global__ void la_random_##s(                                  \
+        T *a, long long ld, int m, int n, int col0, unsigned long long key,    \
+        double bump, int is_symmetric, int is_hermitian)                       \
+    {                                                                          \
+        random_elements(a, ld, m, n, col0, key, bump, is_symmetric,            \
+                        is_hermitian);                                         \
+    }                                                                          \
     extern "C" __global__ void la_add_##s(                                     \
         const T *x, long long ldx, T *y, long long ldy, int m, int n,          \
         int uplo, int col0, double a_re, double a_im, double b_re,             \

@@ -3,7 +3,7 @@
 #define HEDDLE_LA_CUDA_NORM_H
 
 /*
- * Contract of norms, copies, sums and transposes on a CUDA device: kernels of our own
+ * Contract of norms, copies, sums, transposes and test matrices on a CUDA device: kernels of our own
  * (cuda_norm.cu; copies of real types: cuda_mixed.cu), put on the stream of the task.
  *
  * HEDDLE_EDECLINED: the device does not take the kernels; then nothing was done. A task
@@ -31,6 +31,16 @@ heddle_status heddle_gpu_geadd(struct heddle_exec *x, char uplo, size_t col0,
 heddle_status heddle_gpu_transpose(struct heddle_exec *x, bool is_conj,
                                    enum heddle_la_type t, struct la_block from,
                                    struct la_block to);
+
+/* Random elements with the bits that random.c gives them on cores. */
+struct la_random {
+    uint64_t key;
+    double bump; /* added to the diagonal */
+    bool is_symmetric, is_hermitian;
+};
+heddle_status heddle_gpu_random(struct heddle_exec *x, struct la_random r,
+                                size_t col0, enum heddle_la_type t,
+                                struct la_block to);
 
 /* What a norm is made of; the first three are numbers of cuda_norm.cu too. */
 enum la_norm_what {

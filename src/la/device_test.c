@@ -373,6 +373,51 @@ TEST(orthogonal)
     rig_close(&r);
 }
 
+/* --- test matrices -------------------------------------------------------------------- */
+
+enum { RANDOM_CASES = 36, RANDOM_N = 260 };
+
+/* Case i: a type, a kind and a shape; columns RANDOM_N apart. */
+static void make_random(struct rig *r, unsigned i, void *p, size_t nb)
+{
+    static const size_t shape[3][2] = {{RANDOM_N, 41}, {1, 1}, {77, RANDOM_N}};
+    const enum heddle_la_type t = (enum heddle_la_type)(i % 4);
+    const enum heddle_la_kind kind = (enum heddle_la_kind)(i / 4 % 3);
+    const size_t m = shape[i / 12][0],
+                 n = kind == HEDDLE_LA_GENERAL ? shape[i / 12][1] : m;
+    heddle_matrix *a = rig_matrix(r, t, m, n, p, RANDOM_N, nb);
+
+    CHECK_OK(heddle_la_random(r->la, kind, i % 5 == 0 ? 0 : 1.0 / 3 * i,
+                              i * UINT64_C(0x123456789abcdef), a));
+    rig_wait(r, 0);
+    heddle_matrix_destroy(a);
+}
+
+/* The same bits on cores and on a device, for any width. */
+TEST(random_bits)
+{
+    const size_t bytes = sizeof(double complex) * RANDOM_N * RANDOM_N;
+    void *want[RANDOM_CASES], *got[RANDOM_CASES];
+    struct rig r;
+
+    for (unsigned i = 0; i < RANDOM_CASES; i++) {
+        want[i] = memset(test_keep(bytes), 0xff, bytes);
+        got[i] = memset(test_keep(bytes), 0xff, bytes);
+    }
+    if (!rig_open_on(&r, 3, "only-cuda"))
+        SKIP("there is no device here, or no BLAS");
+    for (unsigned i = 0; i < RANDOM_CASES; i++)
+        make_random(&r, i, got[i], 31);
+    heddle_la_destroy(r.la);
+    CHECK_OK(heddle_ctx_destroy(r.ctx));
+    CHECK(rig_open_on(&r, 3, NULL));
+    for (unsigned i = 0; i < RANDOM_CASES; i++) {
+        make_random(&r, i, want[i], 64);
+        CHECK(memcmp(want[i], got[i], bytes) == 0);
+    }
+    rig_close(&r);
+}
+
 /* --- what updates of LU use ---------------------------------------------------------- */
 
 enum { WIDE = 2 * LA_LU_JOINED, TALL = WIDE + 100, FEW = 3 };
@@ -453,4 +498,4 @@ TEST(wide_updates)
 }
 
 TEST_MAIN(widths, cholesky, not_positive, lu, no_pivot, nopiv, nopiv_zeros,
-          orthogonal, wide_updates)
+          random_bits, orthogonal, wide_updates)

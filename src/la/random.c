@@ -3,7 +3,7 @@
  * random: test matrices.
  *
  * An element is a hash of the seed and of its place, so it does not depend on
- * block columns or on who computes it.
+ * block columns or on who computes it: a GPU gives it the same bits.
  *
  * latms: a diagonal matrix with the wanted values is multiplied from both sides by
  * block reflectors I - V T V^H of random vectors, which are unitary up to rounding.
@@ -12,6 +12,7 @@
 #include <math.h>
 
 #include "base/rng.h"
+#include "la/cuda_norm.h"
 #include "la/product.h"
 #include "la/reflect.h"
 
@@ -23,10 +24,7 @@ enum {
 
 struct random_arg {
     struct la_head h;
-    bool is_symmetric; /* or hermitian */
-    bool is_hermitian;
-    double bump;
-    uint64_t key;
+    struct la_random r;
     size_t j0; /* first column of the block column */
 };
 
@@ -105,11 +103,11 @@ static void put_rows(const struct random_arg *g, void *col, struct la_range r,
         const size_t n = la_min(r.end - i, CHUNK);
         const uint64_t at = is_above ? counter_of(j, i) : counter_of(i, j);
 
-        uniforms(t, g->key, at, step, n, re);
+        uniforms(t, g->r.key, at, step, n, re);
         if (la_is_complex(t))
-            uniforms(t, g->key, at + 1, step, n, im);
+            uniforms(t, g->r.key, at + 1, step, n, im);
         for (size_t k = 0;
-             k < n && la_is_complex(t) && is_above && g->is_hermitian; k++)
+             k < n && la_is_complex(t) && is_above && g->r.is_hermitian; k++)
             im[k] = -im[k];
         put_some(t, (char *)col + i * la_bytes(t), re, im, n);
     }
@@ -119,9 +117,9 @@ static void put_diagonal(const struct random_arg *g, void *at, uint64_t j)
 {
     double re, im;
 
-    uniforms(g->h.t, g->key, counter_of(j, j), 0, 1, &re);
-    uniforms(g->h.t, g->key, counter_of(j, j) + 1, 0, 1, &im);
-    put(g->h.t, at, re + g->bump, g->is_hermitian ? 0 : im);
+    uniforms(g->h.t, g->r.key, counter_of(j, j), 0, 1, &re);
+    uniforms(g->h.t, g->r.key, counter_of(j, j) + 1, 0, 1, &im);
+    put(g->h.t, at, re + g->r.bump, g->r.is_hermitian ? 0 : im);
 }
 
 static heddle_status run_random(struct heddle_exec *x)
@@ -135,12 +133,21 @@ static heddle_status run_random(struct heddle_exec *x)
         const size_t at = g->j0 + j, diagonal = la_min(at, a.m);
         void *col = la_at(g->h.t, a, 0, j);
 
-        put_rows(g, col, (struct la_range){0, diagonal}, at, g->is_symmetric);
+        put_rows(g, col, (struct la_range){0, diagonal}, at, g->r.is_symmetric);
         put_rows(g, col, (struct la_range){diagonal, a.m}, at, false);
         if (at < a.m)
             put_diagonal(g, la_at(g->h.t, a, at, j), at);
     }
     return HEDDLE_OK;
+}
+
+static heddle_status cuda_random(struct heddle_exec *x)
+{
+    const struct random_arg *g = heddle_exec_arg(x);
+
+    if (heddle_la_is_broken(&g->h))
+        return HEDDLE_OK;
+    return heddle_gpu_random(x, g->r, g->j0, g->h.t, la_operand(x, 0));
 }
 
 /* One block column is written. */
@@ -157,20 +164,22 @@ static const heddle_kernel kernel_random = {
     .name = "random",
     .noperands = 1,
     .mode = {HEDDLE_W},
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_random}},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_random},
+                 {.device = HEDDLE_DEV_CUDA, .run = cuda_random}},
     .cost = cost_write};
 
 heddle_status heddle_la_random(heddle_la *la, enum heddle_la_kind kind,
                                double bump, uint64_t seed, heddle_matrix *a)
 {
-    struct random_arg g = {.is_symmetric = kind != HEDDLE_LA_GENERAL,
-                           .is_hermitian = kind == HEDDLE_LA_HERMITIAN,
-                           .bump = bump};
+    struct random_arg g = {
+        .r = {.key = heddle_mix64(seed + UINT64_C(0x9e3779b97f4a7c15)),
+              .bump = bump,
+              .is_symmetric = kind != HEDDLE_LA_GENERAL,
+              .is_hermitian = kind == HEDDLE_LA_HERMITIAN}};
 
     LA_CHECK(la, 1, la != NULL && (unsigned)kind <= HEDDLE_LA_HERMITIAN);
     LA_CHECK(la, 4, a != NULL && (kind == HEDDLE_LA_GENERAL || a->m == a->n));
     g.h = heddle_la_begin(la, a);
-    g.key = heddle_mix64(seed + UINT64_C(0x9e3779b97f4a7c15));
     for (size_t j = 0; j < a->nt; j++) {
         g.j0 = la_first(a, j);
         LA_TRY(heddle_la_submit(la, &kernel_random, &a->col[j], NULL, 1, &g,

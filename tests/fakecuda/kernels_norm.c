@@ -285,6 +285,45 @@ static void norm_rows(const struct fc_launch *l, enum blas_type t)
     }
 }
 
+/* --- test matrices ------------------------------------------------------- */
+
+static double uniform(enum blas_type t, uint64_t key, uint64_t counter)
+{
+    const bool is_single = t == TYPE_S || t == TYPE_C;
+    uint64_t h = key + (counter + 1) * UINT64_C(0x9e3779b97f4a7c15);
+    const double unit = is_single ? 0x1p-23 : 0x1p-52;
+
+    h = (h ^ (h >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    h = (h ^ (h >> 27)) * UINT64_C(0x94d049bb133111eb);
+    h ^= h >> 31;
+    return ((double)(h >> (is_single ? 41 : 12)) + 0.5) * unit - 0.5;
+}
+
+/* (a, ld, m, n, col0, key, bump, is_symmetric, is_hermitian) */
+static void random_numbers(const struct fc_launch *l, enum blas_type t)
+{
+    const struct part a = PART(t, 0, ARG(int, 2), ARG(int, 3));
+    const uint64_t key = ARG(uint64_t, 5);
+    const bool is_hermitian = ARG(int, 8) != 0;
+
+    if (is_lost(l, a))
+        return;
+    for (int j = 0; j < a.n; j++)
+        for (int i = 0; i < a.m; i++) {
+            const int col = ARG(int, 4) + j;
+            const bool is_above = i < col && ARG(int, 7) != 0, is_on = i == col;
+            const uint64_t low = (uint64_t)(is_above ? col : i),
+                           high = (uint64_t)(is_above ? i : col);
+            const uint64_t at = (high << 32 | low) << 1;
+            const double re =
+                uniform(t, key, at) + (is_on ? ARG(double, 6) : 0);
+            const double im =
+                is_on && is_hermitian ? 0 : uniform(t, key, at + 1);
+
+            set(a, i, j, CMPLX(re, is_above && is_hermitian ? -im : im));
+        }
+}
+
 /* --- the table ----------------------------------------------------------- */
 
 #define COPY(From, To)                                                         \
@@ -304,6 +343,7 @@ COPY(Z, Z)
     }
 #define TYPED_ALL(L)                                                           \
     TYPED(add, L)                                                              \
+    TYPED(random_numbers, L)                                                   \
     TYPED(transpose, L) TYPED(norm_columns, L) TYPED(norm_rows, L)
 BLAS_TYPES(TYPED_ALL)
 TYPED(laset, C)
@@ -311,6 +351,7 @@ TYPED(laset, Z)
 
 /* clang-format off */
 #define ENTRIES(L, s)                                                          \
+    {"la_random_" s, "pliiildii", k_random_numbers_##L},                       \
     {"la_add_" s, "plpliiiidddd", k_add_##L},                                  \
     {"la_transpose_" s, "plpliii", k_transpose_##L},                           \
     {"la_norm_columns_" s, "pliiiiiidp", k_norm_columns_##L},                  \
