@@ -140,6 +140,19 @@ static heddle_status call_mixed(struct use *u)
                                 u->b, u->t, NULL, NULL);
 }
 
+/* Tiles in and out; the second try finds nothing held, whatever became of the first. */
+static heddle_status call_move(struct use *u)
+{
+    heddle_status st;
+
+    LA_TRY(matrices(u, N, N, N));
+    st = heddle_matrix_put_tiles(u->la, u->a, u->pb, 16, 16);
+    LA_TRY(heddle_matrix_get_tiles(u->la, u->a, u->pb, 16, 16));
+    LA_TRY(heddle_matrix_put(u->la, u->t, u->pb, NB));
+    LA_TRY(heddle_matrix_get(u->la, u->t, u->pb, NB));
+    return st;
+}
+
 /* False: all allocations came true. */
 static bool fails_at(call_fn call, size_t k)
 {
@@ -170,15 +183,19 @@ static bool fails_at(call_fn call, size_t k)
     return u.f.has_failed;
 }
 
-static void try_all(call_fn call)
+/* Every step-th allocation. */
+static void try_some(call_fn call, size_t step)
 {
-    /* Not all of them in one run: it is the seed that says which. */
-    const size_t step = TEST_SANITIZED ? 29 : 7;
-
     if (heddle_la_missing()[0] != '\0')
         SKIP("there is no BLAS here");
     for (size_t k = 1 + test_seed() % step; fails_at(call, k); k += step)
         ;
+}
+
+/* Not all of them in one run: it is the seed that says which. */
+static void try_all(call_fn call)
+{
+    try_some(call, TEST_SANITIZED ? 29 : 7);
 }
 
 TEST(lu)
@@ -236,5 +253,10 @@ TEST(mixed)
     try_all(call_mixed);
 }
 
+TEST(move)
+{
+    try_some(call_move, 1);
+}
+
 TEST_MAIN(lu, lu_gang, cholesky, qr, lq, least_squares, tree, by_cholesky,
-          sketch, products, mixed)
+          sketch, products, mixed, move)
