@@ -170,7 +170,8 @@ __device__ static void await(common<T, W> *s, int parity, int phase)
     do
         asm volatile(
             "{ .reg .pred p;\n"
-            "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+            "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, "
+            "[%1], %2;\n"
             "selp.u32 %0, 1, 0, p; }"
             : "=r"(done)
             : "r"(address(&s->bar[parity])), "r"((unsigned)phase)

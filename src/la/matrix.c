@@ -19,9 +19,10 @@ static const struct {
     const char *routine;
     size_t
         wide; /* order from which on block columns have 1024 columns, not 512 */
-} device_widths[] = {{"gemm", 0},           {"potrf", 12288}, {"posv", 12288},
-                     {"posv_mixed", 12288}, {"getrf", 24576}, {"gesv", 24576},
-                     {"gesv_mixed", 24576}};
+} device_widths[] = {{"gemm", 0},           {"potrf", 12288},
+                     {"posv", 12288},       {"posv_mixed", 12288},
+                     {"getrf", 24576},      {"gesv", 24576},
+                     {"gesv_mixed", 24576}, {"getrf_nopiv", 24576}};
 
 size_t heddle_la_device_wide(const char *routine)
 {
