@@ -8,7 +8,8 @@
  *
  *   dev.c        finding devices, classes, creation and end
  *   dev_view.c   what schedulers may ask: costs, transfers, places
- *   dev_run.c    a task on a device: room, data, launch, end, another try
+ *   dev_begin.c  a task on a device: variant, stream, room, data
+ *   dev_run.c    then: launch, end, another try
  *   dev_ahead.c  tasks on a device before their predecessors have ended
  *   dev_region.c recorded regions as one operation
  *   dev_lose.c   injected failures; a device is gone
@@ -77,6 +78,7 @@ struct dev_worker {
     /* Of the tasks that will use its stream: those that wait for room, for data,
      * for the runtime (virtual time), and those that were launched. */
     uint32_t nroom, ndata, nlate, nlaunched;
+    double launched_ns; /* expected of the launched ones */
     uint8_t shown; /* the state in its lane; UINT8_MAX: none, it runs a task */
 };
 
@@ -393,14 +395,29 @@ void heddle_dev_submitted(heddle_ctx *ctx, struct submission *s,
                           const struct heddle_access *acc, unsigned nops,
                           uint32_t m);
 
+/* --- dev_begin.c ------------------------------------------------------------- */
+
+/* A task that the scheduler gave to a worker of a device. Driver. */
+void heddle_dev_begin(struct heddle_devs *d, struct dev_worker *dw,
+                      struct heddle_sched_task *t);
+/* Fills the operands of a request. False: no memory. */
+bool heddle_dev_fill(struct dev_task *dt, unsigned node);
+
 /* --- dev_run.c --------------------------------------------------------------- */
+
+/* All that it needs is there. Driver, as the next three. */
+void heddle_dev_go(struct dev_task *dt, bool has_partials);
+/* It is over. */
+void heddle_dev_finish(struct dev_task *dt, heddle_status st);
+/* Another try, elsewhere if its class is barred; in vain: its end. */
+void heddle_dev_again(struct dev_task *dt, heddle_status st, bool is_barred,
+                      bool has_failed);
+/* How often it may be tried again after a failure. */
+unsigned heddle_dev_retries(const struct dev_task *dt);
 
 /* The records of tasks; the driver has its own. */
 struct dev_task *heddle_dev_task_new(struct worker *w);
 void heddle_dev_task_free(struct worker *w, struct dev_task *dt);
-/* A task that the scheduler gave to a worker of a device. Driver. */
-void heddle_dev_begin(struct heddle_devs *d, struct dev_worker *dw,
-                      struct heddle_sched_task *t);
 /* Virtual time: a task waits for its children (or: goes on). Its worker may run
  * others meanwhile. */
 void heddle_dev_block(struct heddle_devs *d, bool is_blocked);
@@ -413,8 +430,6 @@ bool heddle_dev_is_barred(struct heddle_devs *d,
 /* The task is over: whatever it tried in vain is forgotten. */
 void heddle_dev_drop_note(struct heddle_devs *d,
                           const struct heddle_sched_task *t);
-/* Fills the operands of a request. False: no memory. */
-bool heddle_dev_fill(struct dev_task *dt, unsigned node);
 heddle_status heddle_dev_fault_copy(void *user, unsigned from, unsigned to);
 heddle_status heddle_dev_fault_alloc(void *user, unsigned node);
 
@@ -573,9 +588,14 @@ void heddle_dev_log_task(struct dev_task *dt, heddle_status st);
 void heddle_dev_kick(void *user);
 uint64_t heddle_dev_now_ns(void *user);
 /* Have enough tasks been launched on its stream, whoever got them? */
-bool heddle_dev_is_full(struct heddle_devs *d, const struct dev_worker *on);
+static inline bool heddle_dev_is_full(const struct dev_worker *on)
+{
+    return on->nlaunched >= DEV_DEPTH_QUEUE &&
+           (on->nlaunched >= DEV_DEPTH_MOST || on->launched_ns > DEV_AHEAD_NS);
+}
 /* May the worker begin another task? */
-bool heddle_dev_has_room(struct heddle_devs *d, const struct dev_worker *dw);
+bool heddle_dev_has_room(const struct heddle_devs *d,
+                         const struct dev_worker *dw);
 /* Does what can be done now. Driver. */
 bool heddle_dev_step(struct heddle_devs *d);
 struct heddle_sched_task *heddle_dev_take_supplied(struct heddle_devs *d);

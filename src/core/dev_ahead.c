@@ -212,10 +212,10 @@ static bool ahead_is_supported(const struct dev_ahead *r)
 
 /* A chain takes no more places of its device than one stream has: what waits for
  * nothing runs on the others, though its priority is lower. */
-static bool ahead_is_far(struct heddle_devs *d, const struct dev_ahead *r)
+static bool ahead_is_far(const struct dev_ahead *r)
 {
     for (unsigned i = 0; i < r->npred; i++)
-        if (heddle_dev_is_full(d, r->pred[i]->dt->on))
+        if (heddle_dev_is_full(r->pred[i]->dt->on))
             return true;
     return false;
 }
@@ -274,7 +274,7 @@ static bool ahead_consider(struct heddle_devs *d, struct dev_ahead *r)
     /* Marked data may be written anew by those that it waits for. */
     if (heddle_load_rlx(&d->ctx->reg.nmarks) != 0)
         return false;
-    if (!ahead_is_supported(r) || ahead_is_far(d, r) ||
+    if (!ahead_is_supported(r) || ahead_is_far(r) ||
         (r->later_ns != 0 && heddle_dev_now_ns(d) < r->later_ns))
         return false;
     ext = heddle_task_exec(d->ctx->driver, &r->cell->sched, &x, &own);

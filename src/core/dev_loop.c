@@ -67,16 +67,10 @@ void heddle_dev_kick(void *user)
 
 /* --- one step ------------------------------------------------------------------- */
 
-bool heddle_dev_is_full(struct heddle_devs *d, const struct dev_worker *on)
-{
-    return on->nlaunched >= DEV_DEPTH_QUEUE &&
-           (on->nlaunched >= DEV_DEPTH_MOST ||
-            on->due_ns > heddle_dev_now_ns(d) + DEV_AHEAD_NS);
-}
-
 /* Where launches queue on the device, short tasks are given in time. In virtual time
  * that is a device of which it is known how kernels share it. */
-bool heddle_dev_has_room(struct heddle_devs *d, const struct dev_worker *dw)
+bool heddle_dev_has_room(const struct heddle_devs *d,
+                         const struct dev_worker *dw)
 {
     const unsigned n = dw->ntasks - dw->nblocked;
 
@@ -87,7 +81,7 @@ bool heddle_dev_has_room(struct heddle_devs *d, const struct dev_worker *dw)
         return n < d->depth;
     return (n < DEV_DEPTH_QUEUE ||
             (n < DEV_DEPTH_MOST && dw->work_ns < DEV_AHEAD_NS)) &&
-           (d->is_virtual || !heddle_dev_is_full(d, dw));
+           (d->is_virtual || !heddle_dev_is_full(dw));
 }
 
 /* Tasks for the workers of devices, as long as they have room. */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * dev_run: a task on a device, from the scheduler to its end.
+ * dev_run: a task on a device, from its launch to its end.
  *
- *   begin    may it run, which variant; asks for room and data
- *   ready    partial results go there, then launch
+ *   go       partial results go there, then launch
  *   done     partial results come back, then the end: or another try, on another
  *            variant or class, or after the device was lost
  *
@@ -18,20 +17,7 @@
 
 #include "core/dev.h"
 
-enum {
-    TIME_UNSURE = 8, /* launches of which one is timed: powers of two */
-    TIME_KNOWN = 32,
-    TIME_SURE = 128,
-    TIME_LONG_NS = 20000,
-    NOTE_TRIES = 0xff,
-    NOTE_SHIFT = 8,
-    RAW_TRIES = 3
-};
-
-/* Confidence in a model from which on it is checked seldom, and very seldom: that
- * is after 27 measurements that agree. */
-#define KNOWN 0.5
-#define SURE  0.9
+enum { TIME_LONG_NS = 20000, NOTE_TRIES = 0xff, NOTE_SHIFT = 8, RAW_TRIES = 3 };
 
 /* --- records ------------------------------------------------------------------ */
 
@@ -231,7 +217,7 @@ static double dev_took(const struct dev_task *dt, heddle_status st)
 }
 
 /* The task is over. What it held goes in heddle_dev_settle(). */
-static void dev_finish(struct dev_task *dt, heddle_status st)
+void heddle_dev_finish(struct dev_task *dt, heddle_status st)
 {
     heddle_ctx *ctx = dt->ctx;
     struct worker *w = ctx->driver;
@@ -261,7 +247,7 @@ static void dev_finish(struct dev_task *dt, heddle_status st)
 }
 
 /* Back to the scheduler; is_barred: not on such a device any more. */
-static void dev_again(struct dev_task *dt, heddle_status st, bool is_barred,
+void heddle_dev_again(struct dev_task *dt, heddle_status st, bool is_barred,
                       bool has_failed)
 {
     heddle_ctx *ctx = dt->ctx;
@@ -286,7 +272,7 @@ static void dev_again(struct dev_task *dt, heddle_status st, bool is_barred,
             note |= UINT64_C(1) << (NOTE_SHIFT + c);
     note += has_failed;
     if (note != 0 && !note_put(d, t, note)) {
-        dev_finish(dt, HEDDLE_ENOMEM);
+        heddle_dev_finish(dt, HEDDLE_ENOMEM);
         return;
     }
     /* Somewhere else? */
@@ -310,11 +296,11 @@ static void dev_again(struct dev_task *dt, heddle_status st, bool is_barred,
         snprintf(dt->s.message, sizeof(dt->s.message),
                  "no device is left that can run it (%s)",
                  heddle_status_text(st));
-    dev_finish(dt, st == HEDDLE_EDECLINED ? HEDDLE_ENOVARIANT : st);
+    heddle_dev_finish(dt, st == HEDDLE_EDECLINED ? HEDDLE_ENOVARIANT : st);
 }
 
 /* A core that has called functions has tried them all by itself. */
-static unsigned dev_retries(const struct dev_task *dt)
+unsigned heddle_dev_retries(const struct dev_task *dt)
 {
     if (dt->ext == NULL || (dt->req.node == 0 && dt->has_run))
         return 0;
@@ -344,7 +330,7 @@ static void dev_end(struct dev_task *dt, heddle_status st)
             !dt->op.is_rough && !dt->op.is_loading)
             heddle_perf_record(dt->model,
                                (double)(dt->op.end_ns - dt->op.begin_ns));
-        dev_finish(dt, st);
+        heddle_dev_finish(dt, st);
         return;
     }
     if (st == HEDDLE_EDEV && d->cls[cls].node != 0)
@@ -352,16 +338,16 @@ static void dev_end(struct dev_task *dt, heddle_status st)
     if (dt->x.scope != NULL ||
         ((st != HEDDLE_EDEV || d->cls[cls].node == 0) &&
          st != HEDDLE_EDECLINED &&
-         (note_get(d, dt->t) & NOTE_TRIES) >= dev_retries(dt))) {
+         (note_get(d, dt->t) & NOTE_TRIES) >= heddle_dev_retries(dt))) {
         if (st == HEDDLE_EDEV && dt->s.message[0] == '\0')
             snprintf(dt->s.message, sizeof(dt->s.message),
                      "the device %s was lost", d->cls[cls].name);
-        dev_finish(dt, st);
+        heddle_dev_finish(dt, st);
         return;
     }
     dev_drop_data(dt, st);
-    dev_again(dt, st, st == HEDDLE_EDECLINED,
-              st != HEDDLE_EDEV && st != HEDDLE_EDECLINED);
+    heddle_dev_again(dt, st, st == HEDDLE_EDECLINED,
+                     st != HEDDLE_EDEV && st != HEDDLE_EDECLINED);
 }
 
 void heddle_dev_unhold(struct dev_task *dt)
@@ -373,7 +359,7 @@ void heddle_dev_unhold(struct dev_task *dt)
     if (heddle_ahead_is_void(dt) || dt->s.is_skipped ||
         heddle_load_rlx(&dt->ctx->dev->cls[dt->worker->cls].is_lost) != 0) {
         dev_drop_data(dt, HEDDLE_EDEV);
-        dev_again(dt, HEDDLE_EDEV, false, false);
+        heddle_dev_again(dt, HEDDLE_EDEV, false, false);
         return;
     }
     if (heddle_ahead_has_failed(dt)) {
@@ -383,7 +369,7 @@ void heddle_dev_unhold(struct dev_task *dt)
             dt->held = st;
         }
     }
-    dev_finish(dt, dt->held);
+    heddle_dev_finish(dt, dt->held);
 }
 
 /* --- partial results: copied there before, back afterwards --------------------------- */
@@ -531,6 +517,17 @@ static heddle_run_fn dev_function(struct dev_task *dt)
 
 static void dev_start_next(struct dev_worker *dw);
 
+/* It is on its stream, or is not any more. */
+static void stream_count(struct dev_task *dt, bool is_more)
+{
+    struct dev_worker *on = dt->on;
+
+    on->nlaunched += is_more ? 1 : -1u;
+    on->launched_ns += is_more ? dt->work_ns : -dt->work_ns;
+    if (on->nlaunched == 0)
+        on->launched_ns = 0; /* no rounding is kept */
+}
+
 static void launch_done(struct heddle_op *op, heddle_status st)
 {
     struct dev_task *dt = (struct dev_task *)(void *)op;
@@ -538,7 +535,7 @@ static void launch_done(struct heddle_op *op, heddle_status st)
     struct dev_worker *dw = dt->worker;
     bool has_partials = false;
 
-    dt->on->nlaunched--;
+    stream_count(dt, false);
     dw->nrunning -= d->is_virtual;
     if (d->is_virtual) {
         heddle_cost_idle(d, dw);
@@ -652,7 +649,7 @@ static void launch_now(struct dev_task *dt)
     if (st == HEDDLE_OK)
         st = heddle_ahead_order(dt);
     launch_prefetch(d, dt);
-    dt->on->nlaunched++;
+    stream_count(dt, true);
     if (d->is_virtual && d->energy != NULL)
         heddle_dev_energy_begin(dt);
     if (st == HEDDLE_OK && dt->worker->nblocked > 0)
@@ -666,7 +663,7 @@ static void launch_now(struct dev_task *dt)
     if (st != HEDDLE_OK) {
         const char *why = c->drv->error != NULL ? c->drv->error(c->dev) : "";
 
-        dt->on->nlaunched--;
+        stream_count(dt, false);
         if (d->is_virtual && d->energy != NULL)
             heddle_dev_energy_end(dt);
         if (dt->s.message[0] == '\0' && why != NULL)
@@ -728,6 +725,14 @@ static void dev_launch(struct dev_task *dt)
     heddle_sim_after(d->sim, (double)ns, &dt->op);
 }
 
+void heddle_dev_go(struct dev_task *dt, bool has_partials)
+{
+    if (has_partials)
+        raw_start(dt, false);
+    else
+        dev_launch(dt);
+}
+
 void heddle_dev_block(struct heddle_devs *d, bool is_blocked)
 {
     const struct heddle_exec *x = d->ctx->driver->current;
@@ -749,244 +754,4 @@ void heddle_dev_block(struct heddle_devs *d, bool is_blocked)
     } else {
         dt->worker->nblocked--;
     }
-}
-
-/* --- data -------------------------------------------------------------------------------- */
-
-static void dev_unable(struct dev_task *dt, heddle_status st)
-{
-    struct heddle_devs *d = dt->ctx->dev;
-    const unsigned cls = dt->worker->cls;
-    const heddle_handle *u = dt->req.culprit;
-    char name[64];
-
-    if (st == HEDDLE_ENOMEM && u == NULL) {
-        snprintf(dt->s.message, sizeof(dt->s.message),
-                 "%s has no room for its %llu bytes",
-                 d->node_name[dt->req.node],
-                 (unsigned long long)heddle_dev_need(d, &dt->x, cls));
-        dev_again(dt, st, true, false);
-        return;
-    }
-    if (st == HEDDLE_EDEV && u == NULL) {
-        heddle_dev_lose(d, cls);
-        dev_again(dt, st, false, false);
-        return;
-    }
-    if (u != NULL && heddle_load_acq(&u->mark) != 0) {
-        dt->s.is_skipped = true; /* said already, see dev_host.c */
-        dev_finish(dt, HEDDLE_ECANCELED);
-        return;
-    }
-    snprintf(dt->s.message, sizeof(dt->s.message),
-             st == HEDDLE_EDEV ? "the only copy of its operand %s was lost"
-                               : "its operand %s could not be copied",
-             u == NULL ? "?" : heddle_unit_name(u, name, sizeof(name)));
-    dev_finish(dt, st);
-}
-
-/* The mover: all operands are there, or cannot be. */
-static void dev_ready(struct heddle_mem_req *req, heddle_status st)
-{
-    struct dev_task *dt = dev_task_of(req);
-    bool has_partials = false;
-
-    heddle_dev_log_wait(dt, DEV_WAIT_NONE);
-    if (st != HEDDLE_OK) {
-        dt->req.nops = dt->req.nprivate = 0; /* nothing is held */
-        dt->is_settled = true;
-        dev_unable(dt, st);
-        return;
-    }
-    dt->is_settled = false;
-    for (unsigned i = 0; i < dt->x.nops && req->node != 0; i++) {
-        const int at = dt->at[i];
-
-        dt->s.ptr[i] = at >= 0 ? heddle_mem_ptr(req, (unsigned)at)
-                               : req->private_ptr[-1 - at];
-        has_partials = has_partials || dt->s.partial[i] != NULL;
-    }
-    if (req->node != 0 && dt->has_scratch)
-        dt->s.scratch = req->private_ptr[req->nprivate - 1];
-    if (has_partials)
-        raw_start(dt, false);
-    else
-        dev_launch(dt);
-}
-
-static void dev_ask(struct dev_task *dt)
-{
-    heddle_dev_log_wait(dt, DEV_WAIT_ROOM);
-    if (heddle_mem_begin(dt->ctx->dev->mem, &dt->req))
-        dev_ready(&dt->req, HEDDLE_OK);
-}
-
-/* Shared operands go into the request; private ones, on a device, too. */
-bool heddle_dev_fill(struct dev_task *dt, unsigned node)
-{
-    struct heddle_mem_req *req = &dt->req;
-
-    req->node = node;
-    req->nops = req->nprivate = 0;
-    if (dt->x.nops > HEDDLE_MEM_OPERANDS) {
-        dt->more =
-            heddle_zalloc(&dt->ctx->alloc, TASK_NOPS + 1, sizeof(*dt->more));
-        if (dt->more == NULL)
-            return false;
-        req->op = dt->more;
-    }
-    for (unsigned i = 0; i < dt->x.nops; i++) {
-        const enum heddle_mode m = dt->x.mode[i];
-        const bool is_private = m == HEDDLE_REDUCE || m == HEDDLE_SCRATCH;
-
-        if (is_private && node != 0) {
-            dt->at[i] = (int16_t)(-1 - (int)req->nprivate);
-            req->private_bytes[req->nprivate++] =
-                (dt->x.op[i]->bytes + 255) & ~(size_t)255;
-        } else if (!is_private) {
-            if (i < HEDDLE_KERNEL_OPERANDS)
-                dt->at[i] = (int16_t)req->nops;
-            req->op[req->nops++] = (struct heddle_mem_op){
-                .unit = dt->x.op[i], .mode = m, .is_promised = dt->was_ahead};
-        }
-    }
-    return true;
-}
-
-/* Urgent ones have the last stream of their device, once there are any. Who would be
- * there but for that takes the one with the fewest tasks. */
-static struct dev_worker *dev_stream(struct heddle_devs *d,
-                                     const struct dev_task *dt)
-{
-    const struct heddle_variant *v =
-        &dt->x.kinfo->kernel->variants[dt->variant];
-    const struct dev_worker *end = d->worker + d->nworkers;
-    struct dev_worker *last = dt->worker, *best;
-
-    if ((v->is_urgent == 0 && !d->has_urgent) ||
-        !d->cls[dt->worker->cls].drv->has_urgent)
-        return dt->on;
-    while (last + 1 < end && last[1].cls == last->cls)
-        last++;
-    if (v->is_urgent != 0) {
-        d->has_urgent = true;
-        return last;
-    }
-    if (dt->on != last || last->stream == 0)
-        return dt->on;
-    best = last - last->stream;
-    for (struct dev_worker *dw = best + 1; dw < last; dw++)
-        if (dw->nlaunched < best->nlaunched)
-            best = dw;
-    return best;
-}
-
-/* Only what is there for its operands: most tasks have few. */
-static void dev_clear(struct dev_task *dt)
-{
-    struct exec_slow *s = &dt->s;
-
-    s->name = dt->ext != NULL ? dt->ext->name : NULL;
-    s->variant = s->rank = 0;
-    s->scratch = s->check = NULL;
-    s->gang = NULL;
-    s->dev = dt;
-    s->is_skipped = false;
-    s->message[0] = '\0';
-    for (unsigned i = 0; i < HEDDLE_KERNEL_OPERANDS && i < dt->x.nops; i++) {
-        s->ptr[i] = s->backup[i] = NULL;
-        s->partial[i] = NULL;
-    }
-    dt->x.slow = s;
-}
-
-static heddle_status dev_prepare(struct heddle_devs *d, struct dev_task *dt)
-{
-    const unsigned cls = dt->worker->cls, node = d->cls[cls].node;
-    const heddle_kernel *k = dt->x.kinfo->kernel;
-    struct dev_cost cost;
-
-    heddle_dev_cost_now(d, &dt->x, dt->ext, cls, &cost);
-    dt->variant = cost.variant;
-    dt->model_ns = cost.ns;
-    dt->model = cost.model;
-    if (isinf(dt->model_ns))
-        return HEDDLE_EDECLINED;
-    dt->time_every = isnan(dt->model_ns) ? 1
-                     : cost.sure < KNOWN ? TIME_UNSURE
-                     : cost.sure < SURE  ? TIME_KNOWN
-                                         : TIME_SURE;
-    dt->work_ns =
-        isnan(dt->model_ns) || dt->model_ns < 0 ? DEV_UNKNOWN_NS : dt->model_ns;
-    dt->worker->work_ns += dt->work_ns;
-    dt->s.variant = dt->variant;
-    if (!heddle_dev_fill(dt, node))
-        return HEDDLE_ENOMEM;
-    dt->has_scratch = false;
-    if (node != 0 && k->variants[dt->variant].scratch_bytes != 0) {
-        dt->has_scratch = true;
-        dt->req.private_bytes[dt->req.nprivate++] =
-            (k->variants[dt->variant].scratch_bytes + 255) & ~(size_t)255;
-    }
-    for (unsigned i = 0; i < dt->x.nops && node != 0; i++)
-        if (dt->x.mode[i] == HEDDLE_REDUCE && (!d->is_virtual || d->executes)) {
-            dt->s.partial[i] = heddle_partial_take(dt->x.op[i]);
-            if (dt->s.partial[i] == NULL)
-                return HEDDLE_ENOMEM;
-        }
-    dt->req.keeps = dev_retries(dt) != 0;
-    return HEDDLE_OK;
-}
-
-void heddle_dev_begin(struct heddle_devs *d, struct dev_worker *dw,
-                      struct heddle_sched_task *t)
-{
-    struct worker *w = d->ctx->driver;
-    struct dev_task *dt = heddle_dev_task_new(w);
-    heddle_status st;
-
-    if (dt == NULL) { /* no memory now: later, perhaps */
-        heddle_dev_tell_ended(d, t, dw->id, -1);
-        heddle_engine_push(w, t);
-        return;
-    }
-    dt->t = t;
-    dt->worker = dt->on = dw;
-    w->popper = dw->id;
-    dt->ext = heddle_task_exec(w, t, &dt->x, &dt->own_ext);
-    if (heddle_is_node(t))
-        heddle_node_rearm(t);
-    if (dt->x.cell != NULL && !heddle_turns_take(&dt->x)) {
-        heddle_dev_task_free(w, dt);
-        return;
-    }
-    t->link[1] = (struct heddle_sched_task *)(void *)dt;
-    dt->req.stays = dt->x.node != NULL;
-    dt->req.task = dt->x.id;
-    dt->req.is_watched = true;
-    heddle_ahead_begin(dt);
-    dt->on = heddle_ahead_stream(dt);
-    dev_clear(dt);
-    dt->req.ready = dev_ready;
-    dt->is_settled = true;
-    dt->op.begin_ns = dt->op.end_ns = 0;
-    dw->ntasks++;
-    heddle_store_rel(&d->ntasks, heddle_load_rlx(&d->ntasks) + 1);
-    st = heddle_slow_may_start(&dt->x, dt->ext);
-    dt->s.is_skipped = st != HEDDLE_OK;
-    if (st != HEDDLE_OK) {
-        dev_finish(dt, st);
-        return;
-    }
-    st = dev_prepare(d, dt);
-    if (st == HEDDLE_OK && !d->is_virtual)
-        dt->on = dev_stream(d, dt);
-    if (st == HEDDLE_EDECLINED)
-        dev_again(dt, st, true, false);
-    else if (st != HEDDLE_OK)
-        dev_finish(dt, st);
-    else if (dt->req.nops == 0 && dt->req.nprivate == 0)
-        dev_launch(dt); /* it needs nothing there */
-    else
-        dev_ask(dt);
 }
