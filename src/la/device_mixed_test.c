@@ -369,4 +369,63 @@ TEST(halves)
     CHECK_EQ(la_half_bytes(two, 9, 4), 16 * 4 * 3 * 2);
 }
 
-TEST_MAIN(solves, wide, products, conditions, bad_matrices, copies, halves)
+/* C = C - L U: the argument is whether a panel is beside it. */
+static heddle_status run_beside(struct heddle_exec *x)
+{
+    const struct la_low low = {
+        .kind = HEDDLE_LA_LOW_HALVES, .left = 0x1p11f, .right = 0x1p11f};
+    struct la_gpu g;
+
+    LA_TRY(heddle_gpu_open(&g, x, LA_S));
+    LA_TRY(
+        heddle_gpu_half_left(&g, low, la_operand(x, 0), heddle_exec_ptr(x, 3)));
+    return heddle_gpu_half_product(&g, low, heddle_exec_ptr(x, 3),
+                                   la_operand(x, 1), la_operand(x, 2),
+                                   *(const bool *)heddle_exec_arg(x));
+}
+
+/* With two multiprocessors, as the stand-in has, it is cut into rows. */
+TEST(beside_a_panel)
+{
+    enum { M = 701, W = 4, N = 256 };
+    static const heddle_kernel kernel = {
+        .size = sizeof(heddle_kernel),
+        .name = "beside",
+        .noperands = 4,
+        .mode = {HEDDLE_R, HEDDLE_R, HEDDLE_RW, HEDDLE_W},
+        .variants = {{.device = HEDDLE_DEV_CUDA,
+                      .run = run_beside,
+                      .scratch_bytes = LA_GPU_SCRATCH}}};
+    const struct la_low low = {.kind = HEDDLE_LA_LOW_HALVES};
+    struct heddle_rng rng;
+    DEVICE(r, .nb = N);
+
+    heddle_rng_seed(&rng, test_seed());
+    for (unsigned i = 0; i < 2; i++) {
+        const bool is_beside = i == 1;
+        const struct ref l = ref_random(LA_S, M, W, &rng),
+                         u = ref_random(LA_S, W, N, &rng), want = ref_mul(l, u);
+        float *c = ref_store(LA_S, ref_new(M, N), M);
+        heddle_matrix *a[3] = {
+            rig_matrix(&r, LA_S, M, W, ref_store(LA_S, l, M), M, N),
+            rig_matrix(&r, LA_S, W, N, ref_store(LA_S, u, W), W, N),
+            rig_matrix(&r, LA_S, M, N, c, M, N)};
+        heddle_handle *op[4] = {a[0]->col[0], a[1]->col[0], a[2]->col[0], NULL};
+
+        CHECK_OK(heddle_handle_vector(r.ctx, NULL, la_half_bytes(low, M, W) / 2,
+                                      HEDDLE_F16, &op[3]));
+        CHECK_OK(heddle_la_submit(r.la, &kernel, op, kernel.mode, 4, &is_beside,
+                                  sizeof(is_beside), 0));
+        rig_wait(&r, 0);
+        for (size_t k = 0; k < (size_t)M * N; k++)
+            CHECK(fabs((double)c[k] + creal(want.a[k])) <= 0x1p-18);
+        heddle_handle_unref(op[3]);
+        for (unsigned k = 0; k < 3; k++)
+            heddle_matrix_destroy(a[k]);
+        test_forget();
+    }
+    rig_close(&r);
+}
+
+TEST_MAIN(solves, wide, products, conditions, bad_matrices, copies, halves,
+          beside_a_panel)
