@@ -78,7 +78,9 @@ struct dev_worker {
     /* Of the tasks that will use its stream: those that wait for room, for data,
      * for the runtime (virtual time), and those that were launched. */
     uint32_t nroom, ndata, nlate, nlaunched;
-    double launched_ns; /* expected of the launched ones */
+    unsigned
+        nqueued; /* of the launched ones, tasks by themselves: no regions */
+    double queued_ns; /* expected of these */
     uint8_t shown; /* the state in its lane; UINT8_MAX: none, it runs a task */
 };
 
@@ -590,8 +592,8 @@ uint64_t heddle_dev_now_ns(void *user);
 /* Have enough tasks been launched on its stream, whoever got them? */
 static inline bool heddle_dev_is_full(const struct dev_worker *on)
 {
-    return on->nlaunched >= DEV_DEPTH_QUEUE &&
-           (on->nlaunched >= DEV_DEPTH_MOST || on->launched_ns > DEV_AHEAD_NS);
+    return on->nqueued >= DEV_DEPTH_QUEUE &&
+           (on->nqueued >= DEV_DEPTH_MOST || on->queued_ns > DEV_AHEAD_NS);
 }
 /* May the worker begin another task? */
 bool heddle_dev_has_room(const struct heddle_devs *d,

@@ -126,6 +126,11 @@ bool heddle_dev_fill(struct dev_task *dt, unsigned node)
 
 /* --- begin ------------------------------------------------------------------------------- */
 
+static unsigned stream_tasks(const struct dev_worker *dw)
+{
+    return dw->nroom + dw->ndata + dw->nlaunched;
+}
+
 /* Urgent ones have the last stream of their device, once there are any. Who would be
  * there but for that takes the one with the fewest tasks. */
 static struct dev_worker *dev_stream(struct heddle_devs *d,
@@ -149,7 +154,7 @@ static struct dev_worker *dev_stream(struct heddle_devs *d,
         return dt->on;
     best = last - last->stream;
     for (struct dev_worker *dw = best + 1; dw < last; dw++)
-        if (dw->nlaunched < best->nlaunched)
+        if (stream_tasks(dw) < stream_tasks(best))
             best = dw;
     return best;
 }

@@ -523,9 +523,10 @@ static void stream_count(struct dev_task *dt, bool is_more)
     struct dev_worker *on = dt->on;
 
     on->nlaunched += is_more ? 1 : -1u;
-    on->launched_ns += is_more ? dt->work_ns : -dt->work_ns;
-    if (on->nlaunched == 0)
-        on->launched_ns = 0; /* no rounding is kept */
+    on->nqueued += is_more ? 1 : -1u;
+    on->queued_ns += is_more ? dt->work_ns : -dt->work_ns;
+    if (on->nqueued == 0)
+        on->queued_ns = 0; /* no rounding is kept */
 }
 
 static void launch_done(struct heddle_op *op, heddle_status st)

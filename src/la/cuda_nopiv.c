@@ -48,14 +48,13 @@ static heddle_status halves(struct la_gpu *g, struct la_block a, size_t before,
                             int *info)
 {
     const enum heddle_la_type t = g->t;
-    const size_t left =
-        (a.n / 2 + NOPIV_NB - 1) / NOPIV_NB * NOPIV_NB; /* < a.n */
-    const struct la_block u = la_part(t, a, 0, left, left, a.n - left),
-                          rest =
-                              la_part(t, a, left, left, a.m - left, a.n - left);
+    const size_t left = (a.n / 2 + NOPIV_NB - 1) / NOPIV_NB * NOPIV_NB;
+    struct la_block u, rest;
 
     if (a.n <= NOPIV_NB)
         return few(g, a, before, info);
+    u = la_part(t, a, 0, left, left, a.n - left);
+    rest = la_part(t, a, left, left, a.m - left, a.n - left);
     LA_TRY(halves(g, la_part(t, a, 0, 0, a.m, left), before, info));
     LA_TRY(heddle_gpu_trsm(g, 'L', 'L', 'N', 'U', heddle_la_one(t),
                            la_part(t, a, 0, 0, left, left), u));

@@ -12,8 +12,8 @@
  *           turns: all meet once.
  * Rows      below it know nothing of each other: a thread has one, 16 columns of it in
  *           registers.
- * Zeros     on the diagonal are told, and their columns have no part in what follows,
- *           as on cores.
+ * Zeros     on the diagonal are told, and their columns have no part in the rest of the
+ *           64; cores do so for 16 at a time. Later products use them as they are.
  */
 enum { W = 64, SIDE = 16, EACH = W / SIDE, GROUP = 16 };
 

@@ -2,10 +2,8 @@
 /*
  * move: a matrix from and to memory of the program, by columns or by tiles.
  *
- * The caller acquires one block column after the other, so it has all rights and
- * failures at once; a task on a core copies it, while the next one is on its way. The
- * call waits for these tasks alone, in a group of their own: what else the sequence has
- * to do goes on.
+ * The caller acquires one block column after the other and copies it. It has one at a
+ * time: tasks of others may want several, and memory may have no room for more.
  *
  * Tiles lie as PLASMA and Chameleon have them: those of full size, then those of the
  * last rows, then those of the last columns, then the corner; in each of these four
@@ -65,9 +63,8 @@ static void move_tiles(const struct move_arg *g, size_t j)
     }
 }
 
-static heddle_status run_move(struct heddle_exec *x)
+static void move_block(const struct move_arg *g)
 {
-    const struct move_arg *g = heddle_exec_arg(x);
     const struct la_block a = g->a;
     const size_t end = g->first + a.n;
 
@@ -79,75 +76,34 @@ static heddle_status run_move(struct heddle_exec *x)
         move_tiles(g, tile);
         j = end - tile > g->nb ? tile + g->nb : end;
     }
-    return HEDDLE_OK;
-}
-
-static struct heddle_cost cost_move(struct heddle_exec *x)
-{
-    const struct move_arg *g = heddle_exec_arg(x);
-
-    return (struct heddle_cost){
-        .bytes = 2 * (double)(g->a.m * g->a.n * la_bytes(g->t))};
-}
-
-static const heddle_kernel kernel_move = {
-    .size = sizeof(heddle_kernel),
-    .name = "la_move",
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_move}},
-    .cost = cost_move};
-
-/* Block column j, which is held afterwards if *nheld says so. */
-static heddle_status move_column(heddle_la *la, heddle_matrix *a, size_t j,
-                                 struct move_arg g, heddle_group *group,
-                                 size_t *nheld)
-{
-    const struct heddle_task_opts o = {.size = sizeof(o), .group = group};
-    const struct heddle_layout *l = heddle_handle_get_layout(a->col[j]);
-    void *p = NULL;
-
-    LA_TRY(
-        heddle_handle_acquire(a->col[j], g.is_put ? HEDDLE_W : HEDDLE_R, &p));
-    ++*nheld;
-    g.first = la_first(a, j);
-    g.a = (struct la_block){p, a->m, la_width(a, j), l->stride[1]};
-    return heddle_submit(la->ctx, &kernel_move,
-                         &(struct heddle_call){.arg = &g,
-                                               .arg_bytes = sizeof(g),
-                                               .priority = la->opts.priority,
-                                               .opts = &o});
 }
 
 static heddle_status move_all(heddle_la *la, heddle_matrix *a,
                               struct move_arg g)
 {
-    heddle_group *group = NULL;
-    heddle_status st = HEDDLE_OK, more;
-    size_t nheld = 0;
-
-    if (a->nt == 0)
-        return HEDDLE_OK;
-    if (g.user == NULL)
+    if (la == NULL || (g.user == NULL && a->nt > 0))
         return HEDDLE_EINVAL;
     g.t = a->t;
     g.m = a->m;
     g.n = a->n;
-    LA_TRY(heddle_group_create(la->ctx, &group));
-    for (size_t j = 0; j < a->nt && st == HEDDLE_OK; j++)
-        st = move_column(la, a, j, g, group, &nheld);
-    more = heddle_group_wait(group, 0);
-    st = st != HEDDLE_OK ? st : more;
-    while (nheld > 0) {
-        more = heddle_handle_release(a->col[--nheld]);
-        st = st != HEDDLE_OK ? st : more;
+    for (size_t j = 0; j < a->nt; j++) {
+        const struct heddle_layout *l = heddle_handle_get_layout(a->col[j]);
+        void *p = NULL;
+
+        LA_TRY(heddle_handle_acquire(a->col[j], g.is_put ? HEDDLE_W : HEDDLE_R,
+                                     &p));
+        g.first = la_first(a, j);
+        g.a = (struct la_block){p, a->m, la_width(a, j), l->stride[1]};
+        move_block(&g);
+        LA_TRY(heddle_handle_release(a->col[j]));
     }
-    heddle_group_unref(group);
-    return st;
+    return HEDDLE_OK;
 }
 
 static heddle_status move_columns(heddle_la *la, heddle_matrix *a, void *user,
                                   size_t ld, bool is_put)
 {
-    if (la == NULL || a == NULL || ld < a->m)
+    if (a == NULL || ld < a->m)
         return HEDDLE_EINVAL;
     return move_all(
         la, a, (struct move_arg){.user = user, .ld = ld, .is_put = is_put});
@@ -156,7 +112,7 @@ static heddle_status move_columns(heddle_la *la, heddle_matrix *a, void *user,
 static heddle_status move_by_tiles(heddle_la *la, heddle_matrix *a, void *user,
                                    size_t mb, size_t nb, bool is_put)
 {
-    if (la == NULL || a == NULL || mb == 0 || nb == 0)
+    if (a == NULL || mb == 0 || nb == 0)
         return HEDDLE_EINVAL;
     return move_all(
         la, a,

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Matrices from and to memory of the program: columns, and tiles of any size. */
+#include "base/atomic.h"
+#include "base/thread.h"
 #include "la/la_test.h"
 
 enum { GUARD = 5 }; /* elements before and behind the tiles */
@@ -293,5 +295,75 @@ TEST(illegal_arguments)
     rig_close(&r);
 }
 
+/* --- others meanwhile ---------------------------------------------------------- */
+
+static _Atomic uint32_t may_end;
+
+static heddle_status run_until(struct heddle_exec *x)
+{
+    (void)x;
+    while (heddle_load_acq(&may_end) == 0)
+        heddle_thread_sleep_ns(100000);
+    return HEDDLE_OK;
+}
+
+static heddle_status run_nothing(struct heddle_exec *x)
+{
+    (void)x;
+    return HEDDLE_OK;
+}
+
+struct getter {
+    struct rig *r;
+    heddle_matrix *a;
+    double to[9];
+    heddle_status st;
+};
+
+static void *get_all(void *arg)
+{
+    struct getter *g = arg;
+
+    g->st = heddle_matrix_get(g->r->la, g->a, g->to, 3);
+    return NULL;
+}
+
+/* A get that waits for column 1 does not have column 0: a task that wants columns 0 and
+ * 2 comes before it gets column 2. */
+TEST(one_at_a_time)
+{
+    static const heddle_kernel until = {.size = sizeof(heddle_kernel),
+                                        .name = "until",
+                                        .noperands = 1,
+                                        .mode = {HEDDLE_RW},
+                                        .variants = {{.device = HEDDLE_DEV_CPU,
+                                                      .run = run_until}}},
+                               both = {.size = sizeof(heddle_kernel),
+                                       .name = "both",
+                                       .noperands = 2,
+                                       .mode = {HEDDLE_RW, HEDDLE_RW},
+                                       .variants = {{.device = HEDDLE_DEV_CPU,
+                                                     .run = run_nothing}}};
+    const struct heddle_thread_opts o = {.name = "getter"};
+    struct heddle_thread thread;
+    RIG(r);
+    struct getter g = {.r = &r};
+
+    heddle_store_rel(&may_end, 0u);
+    g.a = rig_matrix(&r, LA_D, 3, 3, NULL, 3, 1);
+    CHECK_OK(heddle_submit(r.ctx, &until,
+                           &(struct heddle_call){.operand = {g.a->col[1]}}));
+    CHECK_OK(heddle_thread_create(&thread, &o, get_all, &g));
+    heddle_thread_sleep_ns(50000000); /* it waits for column 1 by now */
+    CHECK_OK(heddle_submit(
+        r.ctx, &both,
+        &(struct heddle_call){.operand = {g.a->col[0], g.a->col[2]}}));
+    heddle_store_rel(&may_end, 1u);
+    CHECK_OK(heddle_thread_join(&thread));
+    CHECK_OK(g.st);
+    heddle_matrix_destroy(g.a);
+    rig_close(&r);
+}
+
 TEST_MAIN(tiles_and_columns, there_and_back, between_calls, failed_data,
-          illegal_arguments)
+          illegal_arguments, one_at_a_time)
