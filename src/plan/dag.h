@@ -71,7 +71,7 @@ struct heddle_plan_search {
     const struct heddle_plan_graph *g;
     struct heddle_scratch mem;
     struct heddle_rng rng;
-    int64_t budget;       /* of the peak; may be less than the machine's */
+    int64_t budget; /* of the peak; may be less than the machine's */
     double noise;         /* 0: the best move, 1: any */
     uint32_t batch;       /* moves of one look at the sequence */
     double address_work;  /* comparisons for the addresses of a sequence */
@@ -149,6 +149,16 @@ heddle_plan_demand_run(struct heddle_plan_demand *d, const uint32_t *order,
 HEDDLE_MUST_USE heddle_status heddle_plan_demand_seq(
     struct heddle_plan_search *x, struct heddle_plan_demand *d, uint32_t *way,
     struct heddle_plan_seq *s);
+
+/* back.c: a run found backwards. _make: once for each search, `work`: states of one run.
+ * _run: large values within `limit`, small ones beyond it. HEDDLE_OK: s has a
+ * sequence, evaluated; its peak may be over x->budget. HEDDLE_ENOENT. */
+struct heddle_plan_back;
+HEDDLE_MUST_USE heddle_status heddle_plan_back_make(
+    struct heddle_plan_search *x, uint32_t work, struct heddle_plan_back **out);
+HEDDLE_MUST_USE heddle_status heddle_plan_back_run(struct heddle_plan_back *b,
+                                                   uint64_t limit,
+                                                   struct heddle_plan_seq *s);
 
 /* solve_passes.c: a plan with a pass for each end of the graph; is_quick: only sweeps, which
  * take little time; is_long: none of these. */

@@ -579,17 +579,20 @@ static heddle_status try_passes(struct improve *m)
 }
 
 /* A plan at once, where others find nothing or take long: a sweep, or passes of
- * sweeps. */
-static heddle_status try_quick(struct improve *m)
+ * sweeps (is_swept), or a run that is found backwards. */
+static heddle_status try_quick(struct improve *m, bool is_swept)
 {
-    heddle_status st;
+    heddle_status st = HEDDLE_ENOENT;
 
-    m->is_swept = true;
-    st = heddle_plan_find_solver("sweep")->solve(&m->job, &m->quick);
-    if (st == HEDDLE_ENOENT) {
+    m->is_swept = is_swept;
+    if (is_swept)
+        st = heddle_plan_find_solver("sweep")->solve(&m->job, &m->quick);
+    if (st == HEDDLE_ENOENT)
         m->is_several = true;
+    if (st == HEDDLE_ENOENT && is_swept)
         st = heddle_plan_passes(&m->job, true, false, &m->quick);
-    }
+    if (st == HEDDLE_ENOENT)
+        st = heddle_plan_find_solver("back")->solve(&m->job, &m->quick);
     if (st == HEDDLE_OK) {
         m->quick->solver = "improve";
         m->is_stopped = !heddle_plan_job_report(&m->job, m->quick);
@@ -633,7 +636,7 @@ static heddle_status first_plan(struct improve *m,
     double given = 0;
 
     if (is_large && heddle_plan_peak(x->g) / DEEP > budget)
-        st = try_quick(m);
+        st = try_quick(m, true);
     if (st != HEDDLE_OK || m->quick != NULL)
         return st == HEDDLE_OK ? try_longer(m) : st;
     st = first_seq(m);
@@ -644,9 +647,12 @@ static heddle_status first_plan(struct improve *m,
     if (!has_given) {
         st = try_blocks(m, INFINITY);
         if (st == HEDDLE_OK && m->plan == NULL && is_large && !m->is_swept)
-            st = try_quick(m);
+            st = try_quick(m, true);
         if (st == HEDDLE_OK && m->plan == NULL && x->g->nops > MANY)
             st = try_passes(m);
+        if (st == HEDDLE_OK && m->plan == NULL && x->g->nops > MANY &&
+            !m->is_swept)
+            st = try_quick(m, false);
         if (st != HEDDLE_OK || m->plan != NULL)
             return st;
         if (m->quick != NULL)
