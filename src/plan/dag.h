@@ -71,7 +71,7 @@ struct heddle_plan_search {
     const struct heddle_plan_graph *g;
     struct heddle_scratch mem;
     struct heddle_rng rng;
-    int64_t budget; /* of the peak; may be less than the machine's */
+    int64_t budget;       /* of the peak; may be less than the machine's */
     double noise;         /* 0: the best move, 1: any */
     uint32_t batch;       /* moves of one look at the sequence */
     double address_work;  /* comparisons for the addresses of a sequence */
