@@ -42,9 +42,8 @@ struct node {
     uint64_t bytes, work;
     uint64_t hash;
     uint64_t far; /* from the beginning: its number and its bytes */
-    uint64_t
-        first_bytes; /* of the first output of its operation, which is always
-                             made; 0: it is that */
+    /* of the first output of its operation, which is always made; 0: it is that */
+    uint64_t first_bytes;
     uint32_t op, first_input, ninputs;
     uint32_t dep;   /* targets that run before it can be there */
     uint32_t first; /* that output; NONE */
