@@ -184,8 +184,8 @@ static double key_of(const struct heddle_plan_block *b, int rule)
     const double size = (double)b->bytes, time = (double)(b->end - b->begin);
 
     switch (rule) {
-    case 0: return size * size * time;
-    case 1: return size;
+    case 0: return size;
+    case 1: return size * size * time;
     case 2: return size * time;
     default: return time;
     }
@@ -196,12 +196,13 @@ static void pass(struct place *p, int rule, bool is_tight)
     uint64_t arena = 0;
 
     for (uint32_t i = 0; i < p->n; i++) {
-        const double key = key_of(&p->block[i], rule);
+        const double key = key_of(&p->block[p->by_begin[i]], rule);
         uint64_t bits;
 
-        /* the largest first: doubles above 0 are in the order of their bits */
+        /* the largest first: doubles above 0 are in the order of their bits; among
+         * equals the first to begin: those need no more than their busiest step */
         memcpy(&bits, &key, sizeof(bits));
-        p->order[i] = (struct heddle_pair){~bits, i};
+        p->order[i] = (struct heddle_pair){~bits, p->by_begin[i]};
     }
     heddle_sort_pairs(p->order, p->tmp, p->n);
     memset(p->is_placed, 0, p->n);

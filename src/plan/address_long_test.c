@@ -86,6 +86,34 @@ TEST(addresses_do_not_overlap)
     }
 }
 
+/* Large blocks of one size, some of them over a long time, among small ones: one pass is
+ * enough for an arena of both, each as if it were alone. */
+TEST(large_blocks_of_one_size)
+{
+    struct heddle_rng r;
+
+    heddle_rng_seed(&r, test_seed() + 4);
+    for (int k = 0; k < 12; k++) {
+        uint64_t arena = 0, large, small;
+
+        random_blocks(&r, TIME, 20);
+        for (uint32_t i = 0; i < MANY; i++)
+            block[i].bytes = 0;
+        for (uint32_t i = 0; i < MANY; i += 2)
+            block[i].bytes = 1000;
+        large = busiest();
+        for (uint32_t i = 0; i < MANY; i++)
+            block[i].bytes = i % 2 == 0 ? 0 : 1 + heddle_rng_below(&r, 4);
+        small = busiest();
+        for (uint32_t i = 0; i < MANY; i += 2)
+            block[i].bytes = 1000;
+        CHECK_OK(heddle_plan_assign_long(block, MANY, 1, 1, 1, UINT64_MAX, NULL,
+                                         &arena));
+        check_addresses(1, arena);
+        CHECK(arena <= large + 2 * small);
+    }
+}
+
 TEST(crowds_are_refused)
 {
     struct heddle_rng r;
@@ -127,4 +155,5 @@ TEST(no_memory)
     CHECK(arena > 0);
 }
 
-TEST_MAIN(addresses_do_not_overlap, crowds_are_refused, no_memory)
+TEST_MAIN(addresses_do_not_overlap, large_blocks_of_one_size,
+          crowds_are_refused, no_memory)

@@ -5,9 +5,8 @@
  * plans; an unrolled network, where other bounds are weak.
  */
 #include "plan/dag.h"
+#include "plan/least_test.h"
 #include "plan/plan_test.h"
-
-#define NMAX 10
 
 static uint64_t bound_of(const struct heddle_plan_graph *g, uint32_t work)
 {
@@ -21,80 +20,6 @@ static uint64_t bound_of(const struct heddle_plan_graph *g, uint32_t work)
     CHECK_OK(heddle_plan_bound_sets(&r.job, UINT64_MAX, work, &least, &op));
     CHECK(least == 0 || op < g->nops);
     return least;
-}
-
-/* ---- the truth --------------------------------------------------------------- */
-
-/* Least peak with which each set of values can be in memory; all operations in
- * turn, until nothing changes. */
-static uint64_t least_memory(const struct heddle_plan_graph *g)
-{
-    static uint64_t peak[1 << NMAX];
-    const uint32_t n = g->nops, nsets = 1u << n;
-    uint64_t least = 0;
-    bool is_changed = true;
-
-    for (uint32_t s = 1; s < nsets; s++)
-        peak[s] = UINT64_MAX;
-    peak[0] = 0;
-    while (is_changed) {
-        is_changed = false;
-        for (uint32_t s = nsets; s-- > 0;)
-            for (uint32_t v = 0; v < n && peak[s] != UINT64_MAX; v++) {
-                const struct heddle_plan_op *op = &g->ops[v];
-                uint32_t needs = 0, to = s & ~(1u << v);
-                uint64_t most = 0;
-
-                for (uint32_t i = 0; i < op->ninputs; i++)
-                    needs |= 1u << g->inputs[op->first_input + i];
-                if ((s >> v & 1) == 0 && (needs & ~s) == 0) {
-                    to = s | 1u << v;
-                    for (uint32_t k = 0; k < n; k++)
-                        most += (to >> k & 1) != 0 ? g->values[k].bytes : 0;
-                }
-                most = most > peak[s] ? most : peak[s];
-                if (most < peak[to]) {
-                    peak[to] = most;
-                    is_changed = true;
-                }
-            }
-    }
-    for (uint32_t v = 0; v < n; v++) {
-        uint64_t best = UINT64_MAX;
-
-        for (uint32_t s = 0; s < nsets; s++)
-            if ((s >> v & 1) != 0 && peak[s] < best)
-                best = peak[s];
-        least = best > least ? best : least;
-    }
-    return least;
-}
-
-/* One output each; sizes from `kinds` different ones. */
-static struct heddle_plan_graph *small_graph(struct heddle_rng *r, uint32_t n,
-                                             uint32_t kinds)
-{
-    static struct graph_parts p;
-    struct heddle_plan_graph *g = NULL;
-    struct why w;
-
-    parts_begin(&p, "small");
-    p.g.nops = n;
-    for (uint32_t i = 0; i < n; i++) {
-        p.op[i] = (struct heddle_plan_op){.time = 1,
-                                          .inplace = HEDDLE_PLAN_NONE,
-                                          .first_value = i,
-                                          .nvalues = 1};
-        p.op[i].first_input = p.g.ninputs;
-        for (uint32_t v = i < 6 ? 0 : i - 6; v < i; v++)
-            if (p.op[i].ninputs < 3 && heddle_rng_below32(r, 5) < 2) {
-                p.input[p.g.ninputs++] = v;
-                p.op[i].ninputs++;
-            }
-        parts_value(&p, i, 1 + heddle_rng_below(r, kinds), 0);
-    }
-    CHECK_OK(heddle_plan_graph_create(&p.g, why_init(&w, NULL), &g));
-    return g;
 }
 
 TEST(small_graphs_against_the_truth)
@@ -171,66 +96,16 @@ TEST(no_plan_needs_less)
 
 /* ---- an unrolled network --------------------------------------------------------- */
 
-static uint32_t add_op(struct graph_parts *p, uint32_t a, uint32_t b,
-                       uint32_t c)
-{
-    const uint32_t in[] = {a, b, c}, id = p->g.nops++;
-    struct heddle_plan_op *op = &p->op[id];
-
-    *op = (struct heddle_plan_op){.time = 1,
-                                  .inplace = HEDDLE_PLAN_NONE,
-                                  .first_value = id,
-                                  .nvalues = 1,
-                                  .first_input = p->g.ninputs};
-    for (unsigned i = 0; i < 3; i++)
-        if (in[i] != HEDDLE_PLAN_NONE) {
-            p->input[p->g.ninputs++] = in[i];
-            op->ninputs++;
-        }
-    parts_value(p, id, 10, 0);
-    return id;
-}
-
-/*
- * Steps of training with momentum, one weight w: its gradient comes from two
- * samples, each of an activation and its product with w; then m and w change.
- * Between two steps there are w and m. The samples of a step need w, the activation,
- * what is made of both, and the gradient of the first sample: with m and the
- * gradient that is made, six values. Each operation alone needs three.
- */
 TEST(an_unrolled_network)
 {
-    static struct graph_parts p;
-    const uint32_t none = HEDDLE_PLAN_NONE;
-    struct heddle_plan_graph *g = NULL;
+    struct heddle_plan_graph *g = unrolled(6);
     uint64_t old = 0, bound;
     struct why w;
     struct rig r;
-    uint32_t weight, m, op = none;
+    uint32_t op = HEDDLE_PLAN_NONE;
 
-    memset(&p, 0, sizeof(p));
-    p.g = (struct heddle_plan_graph){.size = sizeof(p.g),
-                                     .name = "unrolled",
-                                     .ops = p.op,
-                                     .values = p.value,
-                                     .inputs = p.input};
-    weight = add_op(&p, none, none, none);
-    m = add_op(&p, none, none, none);
-    for (unsigned t = 0; t < 6; t++) {
-        uint32_t grad[2];
-
-        for (unsigned k = 0; k < 2; k++) {
-            const uint32_t x = add_op(&p, none, none, none);
-            const uint32_t z = add_op(&p, weight, x, none);
-
-            grad[k] = add_op(&p, x, z, none);
-        }
-        m = add_op(&p, m, grad[0], grad[1]);
-        weight = add_op(&p, weight, m, none);
-    }
-    CHECK_OK(heddle_plan_graph_create(&p.g, why_init(&w, NULL), &g));
     bound = bound_of(g, 20000);
-    rig_init(&r, g, &w.o);
+    rig_init(&r, g, why_init(&w, NULL));
     CHECK_OK(heddle_plan_bound_memory(&r.job, UINT64_MAX, g->nops, &old, &op));
     printf("floor %u, sets %u, the other search %u\n",
            (unsigned)heddle_plan_floor(g, NULL), (unsigned)bound,

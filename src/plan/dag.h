@@ -150,6 +150,16 @@ HEDDLE_MUST_USE heddle_status heddle_plan_demand_seq(
     struct heddle_plan_search *x, struct heddle_plan_demand *d, uint32_t *way,
     struct heddle_plan_seq *s);
 
+/* back.c: a run found backwards. _make: once for each search, `work`: states of one run.
+ * _run: large values within `limit`, small ones beyond it. HEDDLE_OK: s has a
+ * sequence, evaluated; its peak may be over x->budget. HEDDLE_ENOENT. */
+struct heddle_plan_back;
+HEDDLE_MUST_USE heddle_status heddle_plan_back_make(
+    struct heddle_plan_search *x, uint32_t work, struct heddle_plan_back **out);
+HEDDLE_MUST_USE heddle_status heddle_plan_back_run(struct heddle_plan_back *b,
+                                                   uint64_t limit,
+                                                   struct heddle_plan_seq *s);
+
 /* solve_passes.c: a plan with a pass for each end of the graph; is_quick: only sweeps, which
  * take little time; is_long: none of these. */
 HEDDLE_MUST_USE heddle_status

@@ -15,6 +15,7 @@
 #include "plan/cut.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -34,6 +35,7 @@
 #define SHARE       0.7  /* of the time, for the search */
 #define BLOCKS      0.2  /* of the time, for a chain of blocks */
 #define BLOCKS_MUCH 0.5  /* the same for large graphs: rounds do little there */
+#define BACK        0.5  /* of the time at least, for a run found backwards */
 #define END         0.97 /* of the time, for addresses */
 #define SHARE_FIRST 0.95 /* the same, as long as there is no plan */
 #define LEAST_S     0.5  /* seconds for a first plan, or TIMES the limit */
@@ -56,6 +58,7 @@ struct improve {
     double work, work_max;   /* at the beginning of the rounds; to do */
     bool is_stopped;
     bool is_swept, is_several; /* a quick plan was looked for; it has passes */
+    bool is_back;              /* it was looked for backwards */
 };
 
 /* ---- rounds ---------------------------------------------------------------- */
@@ -578,18 +581,38 @@ static heddle_status try_passes(struct improve *m)
     return st == HEDDLE_ENOENT ? HEDDLE_OK : st;
 }
 
-/* A plan at once, where others find nothing or take long: a sweep, or passes of
- * sweeps. */
-static heddle_status try_quick(struct improve *m)
+/* A run that is found backwards, with some time even if little is left; without one others
+ * have as much time as before. */
+static heddle_status try_back(struct improve *m)
 {
+    struct heddle_plan_job job = m->job;
+    const double seconds = BACK * job.opts.time_limit_s;
+    const uint64_t now = heddle_clock_ns();
+    const uint64_t until = now + (uint64_t)(seconds * 1e9);
     heddle_status st;
 
-    m->is_swept = true;
-    st = heddle_plan_find_solver("sweep")->solve(&m->job, &m->quick);
-    if (st == HEDDLE_ENOENT) {
+    job.deadline_ns = until > job.deadline_ns ? until : job.deadline_ns;
+    st = heddle_plan_find_solver("back")->solve(&job, &m->quick);
+    m->is_back = st == HEDDLE_OK;
+    m->x.deadline_ns += heddle_clock_ns() - now;
+    return st;
+}
+
+/* A plan at once, where others find nothing or take long: a sweep, or passes of
+ * sweeps (is_swept), or a run that is found backwards. */
+static heddle_status try_quick(struct improve *m, bool is_swept)
+{
+    heddle_status st = HEDDLE_ENOENT;
+
+    m->is_swept = is_swept;
+    if (is_swept)
+        st = heddle_plan_find_solver("sweep")->solve(&m->job, &m->quick);
+    if (st == HEDDLE_ENOENT)
         m->is_several = true;
+    if (st == HEDDLE_ENOENT && is_swept)
         st = heddle_plan_passes(&m->job, true, false, &m->quick);
-    }
+    if (st == HEDDLE_ENOENT)
+        st = try_back(m);
     if (st == HEDDLE_OK) {
         m->quick->solver = "improve";
         m->is_stopped = !heddle_plan_job_report(&m->job, m->quick);
@@ -621,6 +644,27 @@ static heddle_status choose(struct improve *m, heddle_status st)
     return HEDDLE_OK;
 }
 
+/* The quick plan is the first one: rounds go on from it. */
+static heddle_status take_quick(struct improve *m)
+{
+    struct heddle_plan *p = m->quick;
+
+    m->cur.n = 0;
+    for (uint32_t i = 0; i < p->nsteps; i++)
+        if (p->steps[i].kind == HEDDLE_PLAN_COMPUTE)
+            m->cur.op[m->cur.n++] = p->steps[i].what;
+    memset(m->x.aside, 0, m->x.g->nops * sizeof(*m->x.aside));
+    if (!heddle_plan_seq_eval(&m->cur))
+        return HEDDLE_ENOMEM;
+    heddle_plan_seq_copy(&m->best, &m->cur);
+    m->plan = p;
+    m->quick = NULL;
+    m->bound = m->base;
+    m->x.is_free = true;
+    m->x.budget = m->cur.peak; /* more when addresses leave it */
+    return HEDDLE_OK;
+}
+
 static heddle_status first_plan(struct improve *m,
                                 const struct heddle_plan_job *job)
 {
@@ -633,7 +677,9 @@ static heddle_status first_plan(struct improve *m,
     double given = 0;
 
     if (is_large && heddle_plan_peak(x->g) / DEEP > budget)
-        st = try_quick(m);
+        st = try_quick(m, true);
+    if (st == HEDDLE_OK && m->is_back)
+        return take_quick(m);
     if (st != HEDDLE_OK || m->quick != NULL)
         return st == HEDDLE_OK ? try_longer(m) : st;
     st = first_seq(m);
@@ -644,9 +690,15 @@ static heddle_status first_plan(struct improve *m,
     if (!has_given) {
         st = try_blocks(m, INFINITY);
         if (st == HEDDLE_OK && m->plan == NULL && is_large && !m->is_swept)
-            st = try_quick(m);
-        if (st == HEDDLE_OK && m->plan == NULL && x->g->nops > MANY)
+            st = try_quick(m, true);
+        if (st == HEDDLE_OK && m->plan == NULL && x->g->nops > MANY &&
+            !m->is_back)
             st = try_passes(m);
+        if (st == HEDDLE_OK && m->plan == NULL && x->g->nops > MANY &&
+            !m->is_swept)
+            st = try_quick(m, false);
+        if (st == HEDDLE_OK && m->plan == NULL && m->is_back)
+            return take_quick(m);
         if (st != HEDDLE_OK || m->plan != NULL)
             return st;
         if (m->quick != NULL)
