@@ -25,9 +25,6 @@ struct maker {
     uint32_t *input;
     uint32_t *now;   /* [nvalues] the new value for a value */
     uint32_t *token; /* [nvalues] for one that is moved */
-    const struct heddle_plan_stay *stay;
-    uint32_t nstay;
-    uint32_t *room; /* [nstay] the value that takes it */
     struct heddle_plan_loads *out;
 };
 
@@ -49,28 +46,6 @@ static struct heddle_plan_op *put_op(struct maker *k, uint32_t id)
     k->out->value[k->d.nops] = HEDDLE_PLAN_NONE;
     k->out->op[k->d.nops++] = id;
     return op;
-}
-
-/* Room that copies under way take from operation i on, or no more. */
-static void put_stays(struct maker *k, uint32_t i)
-{
-    for (uint32_t s = 0; s < k->nstay; s++) {
-        struct heddle_plan_op *op;
-
-        if (k->stay[s].to == i) {
-            op = put_op(k, HEDDLE_PLAN_NONE);
-            op->flags = HEDDLE_PLAN_ONCE;
-            op->ninputs = 1;
-            k->input[k->d.ninputs++] = k->room[s];
-        }
-        if (k->stay[s].from == i) {
-            op = put_op(k, HEDDLE_PLAN_NONE);
-            op->flags = HEDDLE_PLAN_ONCE;
-            op->nvalues = 1;
-            k->room[s] = put_value(k, k->g->values[k->stay[s].value].bytes,
-                                   k->d.nops - 1, 0);
-        }
-    }
 }
 
 static void put_load(struct maker *k, uint32_t v, double price)
@@ -152,7 +127,6 @@ static void make(struct maker *k, double price)
         const struct heddle_plan_op *from = &k->g->ops[i];
         struct heddle_plan_op *op;
 
-        put_stays(k, i);
         load_initial(k, from, price);
         op = put_op(k, i);
         op->time = from->time;
@@ -168,28 +142,22 @@ static void make(struct maker *k, double price)
 
 heddle_status heddle_plan_loads_make(const struct heddle_plan_graph *g,
                                      const uint8_t *is_moved, double price,
-                                     const struct heddle_plan_stay *stay,
-                                     uint32_t nstay,
                                      const struct heddle_plan_opts *o,
                                      struct heddle_scratch *mem,
                                      struct heddle_plan_loads *out)
 {
-    const size_t nv = g->nvalues, nops = nv + g->nops + 2 * (size_t)nstay;
-    struct maker k = {
-        .g = g, .is_moved = is_moved, .stay = stay, .nstay = nstay, .out = out};
+    const size_t nv = g->nvalues, nops = nv + g->nops;
+    struct maker k = {.g = g, .is_moved = is_moved, .out = out};
 
     k.op = heddle_scratch_get(mem, nops, sizeof(*k.op));
-    k.value = heddle_scratch_get(mem, 2 * nv + nstay, sizeof(*k.value));
-    k.input =
-        heddle_scratch_get(mem, nv + g->ninputs + nstay, sizeof(*k.input));
-    k.room = heddle_scratch_get(mem, nstay, sizeof(*k.room));
+    k.value = heddle_scratch_get(mem, 2 * nv, sizeof(*k.value));
+    k.input = heddle_scratch_get(mem, nv + g->ninputs, sizeof(*k.input));
     k.now = heddle_scratch_get(mem, nv, sizeof(*k.now));
     k.token = heddle_scratch_get(mem, nv, sizeof(*k.token));
     out->op = heddle_scratch_get(mem, nops, sizeof(*out->op));
     out->value = heddle_scratch_get(mem, nops, sizeof(*out->value));
     if (k.op == NULL || k.value == NULL || k.input == NULL || k.now == NULL ||
-        k.token == NULL || k.room == NULL || out->op == NULL ||
-        out->value == NULL)
+        k.token == NULL || out->op == NULL || out->value == NULL)
         return HEDDLE_ENOMEM;
     make(&k, price);
     k.d.size = sizeof(k.d);
@@ -201,21 +169,18 @@ heddle_status heddle_plan_loads_make(const struct heddle_plan_graph *g,
 }
 
 size_t heddle_plan_loads_read(const struct heddle_plan_loads *l,
-                              const struct heddle_plan *p, uint32_t nvalues,
+                              const uint32_t *op, size_t nops, uint32_t nvalues,
                               uint32_t *seq, uint8_t *is_moved)
 {
     size_t n = 0;
 
     memset(is_moved, 0, nvalues);
-    for (uint32_t i = 0; i < p->nsteps; i++) {
-        const uint32_t op = p->steps[i].what;
-
-        if (p->steps[i].kind != HEDDLE_PLAN_COMPUTE)
-            continue;
-        if (l->op[op] != HEDDLE_PLAN_NONE)
-            seq[n++] = l->op[op];
-        else if (l->value[op] != HEDDLE_PLAN_NONE && is_moved[l->value[op]] < 2)
-            is_moved[l->value[op]]++;
+    for (size_t i = 0; i < nops; i++) {
+        if (l->op[op[i]] != HEDDLE_PLAN_NONE)
+            seq[n++] = l->op[op[i]];
+        else if (l->value[op[i]] != HEDDLE_PLAN_NONE &&
+                 is_moved[l->value[op[i]]] < 2)
+            is_moved[l->value[op[i]]]++;
     }
     for (uint32_t v = 0; v < nvalues; v++)
         is_moved[v] = is_moved[v] > 1;
@@ -225,7 +190,7 @@ size_t heddle_plan_loads_read(const struct heddle_plan_loads *l,
 /* ---- which values ------------------------------------------------------------ */
 
 struct candidate {
-    double worth;     /* time per byte */
+    double worth;     /* those first that have most */
     double made, out; /* when its copy may begin, time that it takes */
     double use, in;   /* when it must be back */
     uint32_t value;
@@ -266,8 +231,23 @@ static uint32_t open_at(const struct heddle_plan_job *job, uint32_t v,
                                                   : HEDDLE_PLAN_NONE;
 }
 
+static double worth(enum heddle_plan_first rule,
+                    const struct heddle_plan_op *op,
+                    const struct heddle_plan_value *x, double begin,
+                    uint8_t rank)
+{
+    switch (rule) {
+    case HEDDLE_PLAN_FIRST_RANK: return rank;
+    case HEDDLE_PLAN_FIRST_MADE: return -begin;
+    case HEDDLE_PLAN_FIRST_LARGE: return (double)x->bytes;
+    default: return op->time / (double)x->bytes;
+    }
+}
+
 static uint32_t find_candidates(const struct heddle_plan_job *job, uint32_t at,
-                                const double *begin, struct candidate *out)
+                                const double *begin,
+                                enum heddle_plan_first rule,
+                                const uint8_t *rank, struct candidate *out)
 {
     const struct heddle_plan_machine *m = job->m;
     const struct heddle_plan_graph *g = job->g;
@@ -284,10 +264,13 @@ static uint32_t find_candidates(const struct heddle_plan_job *job, uint32_t at,
         if (x->bytes == 0 || (x->flags & HEDDLE_PLAN_RESULT) != 0 ||
             (is_made && g->ops[x->op].nvalues >= 64) ||
             job->users.first[v] == job->users.first[v + 1] ||
-            (use == HEDDLE_PLAN_NONE && !is_out))
+            (use == HEDDLE_PLAN_NONE && !is_out) ||
+            (rank != NULL && rank[v] == 0 && !is_out))
             continue;
         out[n++] = (struct candidate){
-            .worth = is_made ? g->ops[x->op].time / (double)x->bytes : INFINITY,
+            .worth = is_made ? worth(rule, &g->ops[x->op], x, begin[x->op],
+                                     rank != NULL ? rank[v] : 0)
+                             : INFINITY,
             .made = is_made ? begin[x->op + 1] : 0,
             .out = is_out ? 0 : (double)x->bytes / out_rate,
             .use = is_out ? INFINITY : begin[use],
@@ -347,6 +330,8 @@ static bool can_copy(const struct choice *c, double end)
 
 heddle_status heddle_plan_loads_choose(const struct heddle_plan_job *job,
                                        uint32_t at, double part,
+                                       enum heddle_plan_first rule,
+                                       const uint8_t *rank,
                                        struct heddle_scratch *mem,
                                        uint8_t *is_moved)
 {
@@ -365,7 +350,7 @@ heddle_status heddle_plan_loads_choose(const struct heddle_plan_job *job,
     memset(is_moved, 0, nv);
     for (uint32_t i = 0; i < g->nops; i++)
         begin[i + 1] = begin[i] + g->ops[i].time;
-    n = find_candidates(job, at, begin, v);
+    n = find_candidates(job, at, begin, rule, rank, v);
     for (uint32_t i = 0; i < n; i++) {
         put(&c, i);
         if (can_copy(&c, part * begin[at]))
