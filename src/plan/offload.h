@@ -42,6 +42,7 @@ struct heddle_plan_stay {
  * in `mem`, the graph is the caller's. */
 HEDDLE_MUST_USE heddle_status heddle_plan_loads_make(
     const struct heddle_plan_graph *g, const uint8_t *is_moved, double price,
+    const struct heddle_plan_stay *stay, uint32_t nstay,
     const struct heddle_plan_opts *o, struct heddle_scratch *mem,
     struct heddle_plan_loads *out);
 /* When copies of those that operations make are under way, in the given order: out

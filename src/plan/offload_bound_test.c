@@ -334,7 +334,8 @@ TEST(loads_are_computations_of_another_graph)
         g = random_graph(&rng, 1 + heddle_rng_below32(&rng, 16), 0, &w.o);
         for (uint32_t v = 0; v < g->nvalues; v++)
             is_moved[v] = heddle_rng_below32(&rng, 3) == 0;
-        CHECK_OK(heddle_plan_loads_make(g, is_moved, 0, &w.o, &mem, &l));
+        CHECK_OK(
+            heddle_plan_loads_make(g, is_moved, 0, NULL, 0, &w.o, &mem, &l));
         /* The old operations are there, in order and with their times. */
         for (uint32_t k = 0; k < l.g->nops; k++) {
             time += l.g->ops[k].time;
@@ -450,15 +451,16 @@ TEST(what_is_chosen_fits_the_link)
     CHECK(some > 0);
 }
 
-/* Copies under way take their room behind their operation, up to an operation behind it. */
+/* Copies under way take their room between the operations that they say. */
 TEST(copies_under_way_take_room)
 {
     size_t some = 0;
 
     for (size_t i = 0; i < test_scale(500); i++) {
         struct heddle_scratch mem = heddle_scratch_make(NULL);
+        struct heddle_plan_loads l = {.g = NULL};
         struct heddle_plan_stay *stay = NULL;
-        uint32_t nstay = 0;
+        uint32_t nstay = 0, nrooms = 0;
         uint8_t is_moved[256];
         struct heddle_plan_graph *g;
         struct heddle_rng rng;
@@ -476,13 +478,42 @@ TEST(copies_under_way_take_room)
             is_moved[v] = heddle_rng_below32(&rng, 2) == 0;
         CHECK_OK(
             heddle_plan_loads_stays(&r.job, is_moved, &mem, &stay, &nstay));
+        CHECK_OK(heddle_plan_loads_make(g, is_moved, 0, stay, nstay, &w.o, &mem,
+                                        &l));
         for (uint32_t k = 0; k < nstay; k++) {
             CHECK(is_moved[stay[k].value] && stay[k].from < stay[k].to);
             CHECK(stay[k].from > g->values[stay[k].value].op ||
                   g->values[stay[k].value].op == HEDDLE_PLAN_NONE);
             CHECK(stay[k].to < g->nops);
         }
+        /* Of an operation with nothing in it: the old ones up to its reader. */
+        for (uint32_t k = 0, next = 0; k < l.g->nops; k++) {
+            const struct heddle_plan_op *op = &l.g->ops[k];
+            uint32_t last = next, s = 0;
+
+            next += l.op[k] != HEDDLE_PLAN_NONE;
+            if (l.op[k] != HEDDLE_PLAN_NONE || l.value[k] != HEDDLE_PLAN_NONE ||
+                op->nvalues == 0)
+                continue;
+            nrooms++;
+            CHECK(op->flags == HEDDLE_PLAN_ONCE && op->time <= 0);
+            for (uint32_t q = k + 1; q < l.g->nops; q++) {
+                const struct heddle_plan_op *o = &l.g->ops[q];
+
+                if (o->ninputs == 1 &&
+                    l.g->inputs[o->first_input] == op->first_value)
+                    break;
+                last += l.op[q] != HEDDLE_PLAN_NONE;
+            }
+            while (s < nstay && (stay[s].from != next || stay[s].to != last ||
+                                 g->values[stay[s].value].bytes !=
+                                     l.g->values[op->first_value].bytes))
+                s++;
+            CHECK(s < nstay);
+        }
+        CHECK_EQ(nrooms, nstay);
         some += nstay;
+        heddle_plan_graph_destroy(l.g);
         heddle_plan_graph_destroy(g);
         heddle_scratch_drop(&mem);
     }

@@ -25,6 +25,9 @@ struct maker {
     uint32_t *input;
     uint32_t *now;   /* [nvalues] the new value for a value */
     uint32_t *token; /* [nvalues] for one that is moved */
+    const struct heddle_plan_stay *stay;
+    uint32_t nstay;
+    uint32_t *room; /* [nstay] the value that takes it */
     struct heddle_plan_loads *out;
 };
 
@@ -46,6 +49,28 @@ static struct heddle_plan_op *put_op(struct maker *k, uint32_t id)
     k->out->value[k->d.nops] = HEDDLE_PLAN_NONE;
     k->out->op[k->d.nops++] = id;
     return op;
+}
+
+/* Room that copies under way take from operation i on, or no more. */
+static void put_stays(struct maker *k, uint32_t i)
+{
+    for (uint32_t s = 0; s < k->nstay; s++) {
+        struct heddle_plan_op *op;
+
+        if (k->stay[s].to == i) {
+            op = put_op(k, HEDDLE_PLAN_NONE);
+            op->flags = HEDDLE_PLAN_ONCE;
+            op->ninputs = 1;
+            k->input[k->d.ninputs++] = k->room[s];
+        }
+        if (k->stay[s].from == i) {
+            op = put_op(k, HEDDLE_PLAN_NONE);
+            op->flags = HEDDLE_PLAN_ONCE;
+            op->nvalues = 1;
+            k->room[s] = put_value(k, k->g->values[k->stay[s].value].bytes,
+                                   k->d.nops - 1, 0);
+        }
+    }
 }
 
 static void put_load(struct maker *k, uint32_t v, double price)
@@ -127,6 +152,7 @@ static void make(struct maker *k, double price)
         const struct heddle_plan_op *from = &k->g->ops[i];
         struct heddle_plan_op *op;
 
+        put_stays(k, i);
         load_initial(k, from, price);
         op = put_op(k, i);
         op->time = from->time;
@@ -142,22 +168,28 @@ static void make(struct maker *k, double price)
 
 heddle_status heddle_plan_loads_make(const struct heddle_plan_graph *g,
                                      const uint8_t *is_moved, double price,
+                                     const struct heddle_plan_stay *stay,
+                                     uint32_t nstay,
                                      const struct heddle_plan_opts *o,
                                      struct heddle_scratch *mem,
                                      struct heddle_plan_loads *out)
 {
-    const size_t nv = g->nvalues, nops = nv + g->nops;
-    struct maker k = {.g = g, .is_moved = is_moved, .out = out};
+    const size_t nv = g->nvalues, nops = nv + g->nops + 2 * (size_t)nstay;
+    struct maker k = {
+        .g = g, .is_moved = is_moved, .stay = stay, .nstay = nstay, .out = out};
 
     k.op = heddle_scratch_get(mem, nops, sizeof(*k.op));
-    k.value = heddle_scratch_get(mem, 2 * nv, sizeof(*k.value));
-    k.input = heddle_scratch_get(mem, nv + g->ninputs, sizeof(*k.input));
+    k.value = heddle_scratch_get(mem, 2 * nv + nstay, sizeof(*k.value));
+    k.input =
+        heddle_scratch_get(mem, nv + g->ninputs + nstay, sizeof(*k.input));
+    k.room = heddle_scratch_get(mem, nstay, sizeof(*k.room));
     k.now = heddle_scratch_get(mem, nv, sizeof(*k.now));
     k.token = heddle_scratch_get(mem, nv, sizeof(*k.token));
     out->op = heddle_scratch_get(mem, nops, sizeof(*out->op));
     out->value = heddle_scratch_get(mem, nops, sizeof(*out->value));
     if (k.op == NULL || k.value == NULL || k.input == NULL || k.now == NULL ||
-        k.token == NULL || out->op == NULL || out->value == NULL)
+        k.token == NULL || k.room == NULL || out->op == NULL ||
+        out->value == NULL)
         return HEDDLE_ENOMEM;
     make(&k, price);
     k.d.size = sizeof(k.d);

@@ -35,6 +35,8 @@ struct heddle_plan_joint {
     double bound, bound_alone;         /* of joint plans, of moving alone */
     double base;                       /* every operation once */
     struct heddle_plan_blocks_try cut; /* the best blocks; most 0: not yet */
+    uint32_t nblocks;                  /* how often there were none */
+    bool is_improved;                  /* sets are for solver improve */
     uint32_t load;    /* the best of the first sets of values that move */
     uint32_t at;      /* the operation with the least room */
     uint8_t *is_held; /* [nvalues] what the relaxation has there */
@@ -68,9 +70,11 @@ HEDDLE_MUST_USE heddle_status
 heddle_plan_pool_climb(struct heddle_plan_joint *j);
 
 /* Sequences in which these may move, timed and in the pool, in a share of the time.
- * `known`: steps to begin with; NULL: none. *end_out: the shortest. */
-HEDDLE_MUST_USE heddle_status heddle_plan_set_solve(
-    struct heddle_plan_joint *j, const uint8_t *is_moved,
-    const struct heddle_plan_draft *known, double share, double *end_out);
+ * `known`: steps to begin with; NULL: none. is_both: solver improve has a share as well; if
+ * it is better, it has all of them from then on. *end_out: the shortest. */
+HEDDLE_MUST_USE heddle_status
+heddle_plan_set_solve(struct heddle_plan_joint *j, const uint8_t *is_moved,
+                      const struct heddle_plan_draft *known, double share,
+                      bool is_both, double *end_out);
 
 #endif /* HEDDLE_PLAN_OFFLOAD_POOL_H */

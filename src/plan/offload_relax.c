@@ -170,6 +170,7 @@ static double find_path(struct relax *r)
     while (node != r->sink) {
         uint32_t e = r->now[node];
 
+        r->work++;
         while (e != NONE && !(r->edge[e].room > 0 &&
                               r->depth[r->edge[e].to] == r->depth[node] + 1))
             e = r->edge[e].next;

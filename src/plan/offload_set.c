@@ -23,6 +23,8 @@
 /* Of the time, for the best blocks. */
 #define CUTS 0.05
 
+enum { TRIES = 2 }; /* of blocks, as long as there are none */
+
 #define RATE 4e7 /* work in a second, as in solve_improve.c */
 
 struct set {
@@ -43,8 +45,9 @@ struct set {
     double end; /* of the best that was timed */
 };
 
-/* Timed with what it moves, and in the pool. */
-static heddle_status add(struct set *s, const struct heddle_plan_seq *q)
+/* A sequence of a graph with loads: timed with what it moves, and in the pool. */
+static heddle_status add(struct set *s, const struct heddle_plan_loads *l,
+                         const uint32_t *op, size_t n)
 {
     struct heddle_plan_joint *j = s->j;
     const uint32_t nv = j->job->g->nvalues;
@@ -52,13 +55,21 @@ static heddle_status add(struct set *s, const struct heddle_plan_seq *q)
 
     if (is_moved == NULL)
         return HEDDLE_ENOMEM;
-    HEDDLE_TRY(heddle_plan_entry_reserve(j, &j->trial, q->n));
-    j->trial.n =
-        heddle_plan_loads_read(&s->l, q->op, q->n, nv, j->trial.seq, is_moved);
+    HEDDLE_TRY(heddle_plan_entry_reserve(j, &j->trial, n));
+    j->trial.n = heddle_plan_loads_read(l, op, n, nv, j->trial.seq, is_moved);
     j->trial.is_moved = is_moved;
     HEDDLE_TRY(heddle_plan_entry_time(j, &j->trial));
     s->end = fmin(s->end, j->trial.end);
     return heddle_plan_pool_add(j, &j->trial);
+}
+
+/* Its time begins now. */
+static void set_clock(const struct set *s, struct heddle_plan_job *job)
+{
+    job->start_ns = heddle_clock_ns();
+    job->deadline_ns = job->start_ns + (uint64_t)(job->opts.time_limit_s * 1e9);
+    if (job->deadline_ns > s->j->job->deadline_ns)
+        job->deadline_ns = s->j->job->deadline_ns;
 }
 
 /* ---- a sequence, varied -------------------------------------------------------- */
@@ -204,11 +215,14 @@ static heddle_status try_blocks(struct set *s)
         .seconds = CUTS * j->job->opts.time_limit_s, .goal = INFINITY};
     heddle_status st;
 
+    if (j->nblocks == TRIES)
+        return HEDDLE_ENOENT;
     if (j->cut.most > 0) {
         try = j->cut;
         try.turn = s->new_op[j->cut.turn];
     }
     st = heddle_plan_blocks_seq(&s->x, &try, &s->cur);
+    j->nblocks += st == HEDDLE_ENOENT;
     if (st != HEDDLE_OK || j->cut.most > 0)
         return st;
     j->cut = try;
@@ -228,50 +242,77 @@ static heddle_status search(struct set *s, const uint8_t *is_moved,
 
     HEDDLE_TRY(leave_room(s, is_moved));
     s->best.aside = s->cur.aside = s->trial.aside = x->aside;
-    if (known != NULL && begin_with(s, known)) {
+    if (known != NULL && begin_with(s, known))
         take_cur(s);
-    }
-    st = heddle_plan_greedy_seq(x, &s->cur);
-    if (st == HEDDLE_OK) {
-        take_cur(s);
-    } else if (st != HEDDLE_ENOENT) {
-        return st;
-    }
-    st = try_blocks(s);
-    if (st == HEDDLE_OK) {
-        take_cur(s);
-    } else if (st != HEDDLE_ENOENT) {
-        return st;
+    for (int k = 0; k < 2; k++) {
+        st = k == 0 ? heddle_plan_greedy_seq(x, &s->cur) : try_blocks(s);
+        if (st == HEDDLE_OK)
+            take_cur(s);
+        else if (st != HEDDLE_ENOENT)
+            return st;
     }
     if (!s->has_best)
         return HEDDLE_OK;
     vary(s, RATE * 0.6 * s->job.opts.time_limit_s);
-    return add(s, &s->best);
+    return add(s, &s->l, s->best.op, s->best.n);
 }
 
-static heddle_status set_init(struct set *s, const uint8_t *is_moved,
-                              double share)
+/* What solver improve finds, which knows of other orders. Room for copies is that of
+ * values: it is not between the same operations in every order. */
+static heddle_status improve(struct set *s, const uint8_t *is_moved)
+{
+    struct heddle_plan_joint *j = s->j;
+    struct heddle_plan_loads l = {.g = NULL};
+    struct heddle_plan_job job = s->job;
+    struct heddle_plan_stay *stay = NULL;
+    struct heddle_plan *p = NULL;
+    const double end = s->end;
+    uint32_t nstay = 0, n = 0, *op = NULL;
+    heddle_status st =
+        heddle_plan_loads_stays(j->job, is_moved, &s->mem, &stay, &nstay);
+
+    if (st == HEDDLE_OK)
+        st = heddle_plan_loads_make(j->job->g, is_moved, LOAD_PRICE * j->base,
+                                    stay, nstay, &job.opts.base, &s->mem, &l);
+    if (st == HEDDLE_OK) {
+        job.g = l.g;
+        job.floor = heddle_plan_floor(l.g, NULL);
+        st = job.floor <= j->target
+                 ? heddle_plan_users_make(l.g, &s->mem, &job.users)
+                 : HEDDLE_ENOENT;
+    }
+    if (st == HEDDLE_OK) {
+        set_clock(s, &job);
+        st = heddle_plan_find_solver("improve")->solve(&job, &p);
+    }
+    if (st == HEDDLE_OK) {
+        op = heddle_scratch_get(&s->mem, p->nsteps, sizeof(*op));
+        st = op != NULL ? HEDDLE_OK : HEDDLE_ENOMEM;
+    }
+    if (st == HEDDLE_OK) {
+        for (uint32_t i = 0; i < p->nsteps; i++)
+            if (p->steps[i].kind == HEDDLE_PLAN_COMPUTE)
+                op[n++] = p->steps[i].what;
+        st = add(s, &l, op, n);
+    }
+    if (st == HEDDLE_OK)
+        j->is_improved |= s->end < end;
+    heddle_plan_destroy(p);
+    heddle_plan_graph_destroy(l.g);
+    return st;
+}
+
+static heddle_status make_graph(struct set *s, const uint8_t *is_moved)
 {
     struct heddle_plan_joint *j = s->j;
     const struct heddle_plan_graph *g = j->job->g;
 
-    s->job.opts.base.why = NULL;
-    s->job.opts.seed += j->nloads++;
-    s->job.opts.moves = 0;
-    s->job.opts.time_limit_s *= share;
-    s->m.budget = j->target;
-    s->job.m = &s->m;
-    HEDDLE_TRY(heddle_plan_loads_make(j->job->g, is_moved, LOAD_PRICE * j->base,
-                                      &s->job.opts.base, &s->mem, &s->l));
+    HEDDLE_TRY(heddle_plan_loads_make(g, is_moved, LOAD_PRICE * j->base, NULL,
+                                      0, &s->job.opts.base, &s->mem, &s->l));
     s->job.g = s->l.g;
     s->job.floor = heddle_plan_floor(s->l.g, NULL);
     if (s->job.floor > j->target)
         return HEDDLE_ENOENT;
-    s->job.start_ns = heddle_clock_ns();
-    s->job.deadline_ns =
-        s->job.start_ns + (uint64_t)(s->job.opts.time_limit_s * 1e9);
-    if (s->job.deadline_ns > j->job->deadline_ns)
-        s->job.deadline_ns = j->job->deadline_ns;
     s->new_op = heddle_scratch_get(&s->mem, (size_t)g->nops + g->nvalues,
                                    sizeof(*s->new_op));
     s->is_loaded = heddle_scratch_get(&s->mem, g->nvalues, 1);
@@ -288,10 +329,35 @@ static heddle_status set_init(struct set *s, const uint8_t *is_moved,
     return heddle_plan_users_make(s->l.g, &s->mem, &s->job.users);
 }
 
+/* As a chain of blocks and by the cheapest recomputations. */
+static heddle_status solve(struct set *s, const uint8_t *is_moved,
+                           const struct heddle_plan_draft *known)
+{
+    struct heddle_scratch *mem = &s->mem;
+    heddle_status st = make_graph(s, is_moved);
+
+    if (st == HEDDLE_OK) {
+        set_clock(s, &s->job);
+        st = heddle_plan_search_init(&s->x, &s->job);
+    }
+    if (st != HEDDLE_OK)
+        return st;
+    s->mark = heddle_scratch_raw(mem, s->x.room, sizeof(*s->mark));
+    s->again = heddle_scratch_raw(mem, s->x.room, sizeof(*s->again));
+    st = s->mark != NULL && s->again != NULL &&
+                 heddle_plan_seq_init(&s->cur, s->l.g, s->x.room, mem) &&
+                 heddle_plan_seq_init(&s->trial, s->l.g, s->x.room, mem) &&
+                 heddle_plan_seq_init(&s->best, s->l.g, s->x.room, mem)
+             ? search(s, is_moved, known)
+             : HEDDLE_ENOMEM;
+    heddle_plan_search_fini(&s->x);
+    return st;
+}
+
 heddle_status heddle_plan_set_solve(struct heddle_plan_joint *j,
                                     const uint8_t *is_moved,
                                     const struct heddle_plan_draft *known,
-                                    double share, double *end_out)
+                                    double share, bool is_both, double *end_out)
 {
     struct set s = {.j = j,
                     .job = *j->job,
@@ -299,22 +365,21 @@ heddle_status heddle_plan_set_solve(struct heddle_plan_joint *j,
                     .mem = heddle_scratch_make(j->job->opts.base.alloc),
                     .base = j->base,
                     .end = INFINITY};
-    heddle_status st = set_init(&s, is_moved, share);
-    const bool has_search =
-        st == HEDDLE_OK &&
-        (st = heddle_plan_search_init(&s.x, &s.job)) == HEDDLE_OK;
+    heddle_status st = HEDDLE_OK;
 
-    if (has_search) {
-        s.mark = heddle_scratch_raw(&s.mem, s.x.room, sizeof(*s.mark));
-        s.again = heddle_scratch_raw(&s.mem, s.x.room, sizeof(*s.again));
-        st = s.mark != NULL && s.again != NULL &&
-                     heddle_plan_seq_init(&s.cur, s.l.g, s.x.room, &s.mem) &&
-                     heddle_plan_seq_init(&s.trial, s.l.g, s.x.room, &s.mem) &&
-                     heddle_plan_seq_init(&s.best, s.l.g, s.x.room, &s.mem)
-                 ? search(&s, is_moved, known)
-                 : HEDDLE_ENOMEM;
-        heddle_plan_search_fini(&s.x);
-    }
+    s.job.opts.base.why = NULL;
+    s.job.opts.seed += j->nloads++;
+    s.job.opts.moves = 0;
+    s.job.opts.solver = NULL;
+    s.job.opts.progress = NULL;
+    s.job.opts.time_limit_s *= share;
+    s.m.budget = j->target;
+    s.job.m = &s.m;
+    is_both |= j->is_improved;
+    if (!j->is_improved)
+        st = solve(&s, is_moved, known);
+    if (is_both && (st == HEDDLE_OK || st == HEDDLE_ENOENT))
+        st = improve(&s, is_moved);
     heddle_plan_graph_destroy(s.l.g);
     heddle_scratch_drop(&s.mem);
     *end_out = s.end;

@@ -157,6 +157,21 @@ static heddle_status solve_alone(const struct heddle_plan_job *job,
     return best != NULL ? HEDDLE_OK : HEDDLE_ENOENT;
 }
 
+/* The order of first computations is the given one. */
+static bool has_given_order(const struct heddle_plan_step *step, uint32_t n)
+{
+    uint32_t next = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (step[i].kind != HEDDLE_PLAN_COMPUTE || step[i].what < next)
+            continue;
+        if (step[i].what > next)
+            return false;
+        next++;
+    }
+    return true;
+}
+
 /* ---- sequences to begin with ------------------------------------------------------ */
 
 static heddle_status try_plan(struct heddle_plan_joint *j,
@@ -233,19 +248,28 @@ static heddle_status try_budgets(struct heddle_plan_joint *j)
 
 /* Sets of values that move: the rule by which they are taken, and the part of the time in
  * front of the operation with least room by which they are out. */
-static const struct {
+struct load {
     enum heddle_plan_first rule;
     double part;
-} loads[] = {
-    {HEDDLE_PLAN_FIRST_LARGE, 1},    {HEDDLE_PLAN_FIRST_MADE, 1},
-    {HEDDLE_PLAN_FIRST_LARGE, 1.2},  {HEDDLE_PLAN_FIRST_MADE, 1.2},
-    {HEDDLE_PLAN_FIRST_DEAR, 1},     {HEDDLE_PLAN_FIRST_MADE, 0.9},
-    {HEDDLE_PLAN_FIRST_LARGE, 0.9},  {HEDDLE_PLAN_FIRST_DEAR, 0.8},
-    {HEDDLE_PLAN_FIRST_MADE, 1.1},   {HEDDLE_PLAN_FIRST_LARGE, 1.1},
-    {HEDDLE_PLAN_FIRST_DEAR, 1.2},   {HEDDLE_PLAN_FIRST_MADE, 0.75},
-    {HEDDLE_PLAN_FIRST_LARGE, 0.75},
 };
-enum { NLOADS = sizeof(loads) / sizeof(loads[0]), FIRST_LOADS = 6 };
+static const struct load loads[] = {
+    {HEDDLE_PLAN_FIRST_LARGE, 1},   {HEDDLE_PLAN_FIRST_MADE, 1},
+    {HEDDLE_PLAN_FIRST_LARGE, 1.2}, {HEDDLE_PLAN_FIRST_MADE, 1.2},
+    {HEDDLE_PLAN_FIRST_DEAR, 1},    {HEDDLE_PLAN_FIRST_MADE, 0.9},
+    {HEDDLE_PLAN_FIRST_LARGE, 0.9}, {HEDDLE_PLAN_FIRST_DEAR, 0.8},
+    {HEDDLE_PLAN_FIRST_MADE, 1.1},  {HEDDLE_PLAN_FIRST_LARGE, 1.1},
+    {HEDDLE_PLAN_FIRST_DEAR, 1.2},  {HEDDLE_PLAN_FIRST_MADE, 0.75},
+};
+/* The relaxation knows nothing of other orders. */
+static const struct load free_loads[] = {
+    {HEDDLE_PLAN_FIRST_DEAR, 1},    {HEDDLE_PLAN_FIRST_DEAR, 1.2},
+    {HEDDLE_PLAN_FIRST_DEAR, 0.9},  {HEDDLE_PLAN_FIRST_DEAR, 0.75},
+    {HEDDLE_PLAN_FIRST_DEAR, 1.1},  {HEDDLE_PLAN_FIRST_DEAR, 0.85},
+    {HEDDLE_PLAN_FIRST_MADE, 1},    {HEDDLE_PLAN_FIRST_DEAR, 0.7},
+    {HEDDLE_PLAN_FIRST_LARGE, 1},   {HEDDLE_PLAN_FIRST_DEAR, 1.3},
+    {HEDDLE_PLAN_FIRST_MADE, 0.75}, {HEDDLE_PLAN_FIRST_DEAR, 0.95},
+};
+enum { NLOADS = 12, FIRST_LOADS = 6, FREE_LOADS = 4 };
 
 /* Whether a set is one of those that were solved, which it is from now on. */
 static bool is_solved(struct heddle_plan_joint *j, const uint8_t *is_moved)
@@ -263,10 +287,11 @@ static bool is_solved(struct heddle_plan_joint *j, const uint8_t *is_moved)
 }
 
 static heddle_status solve_loads(struct heddle_plan_joint *j, uint32_t which,
-                                 double share, double *end_out)
+                                 double share, bool is_both, double *end_out)
 {
     const struct heddle_plan_job *job = j->job;
-    const enum heddle_plan_first rule = loads[which % NLOADS].rule;
+    const struct load load =
+        (j->is_improved ? free_loads : loads)[which % NLOADS];
     const size_t nv = job->g->nvalues;
     struct heddle_scratch mem = heddle_scratch_make(job->opts.base.alloc);
     uint8_t *is_moved = heddle_scratch_get(&j->mem, nv, sizeof(*is_moved));
@@ -274,14 +299,15 @@ static heddle_status solve_loads(struct heddle_plan_joint *j, uint32_t which,
 
     if (is_moved != NULL)
         st = heddle_plan_loads_choose(
-            job, j->at, loads[which % NLOADS].part, rule,
-            rule != HEDDLE_PLAN_FIRST_DEAR ? j->is_held : NULL, &mem, is_moved);
+            job, j->at, load.part, load.rule,
+            load.rule != HEDDLE_PLAN_FIRST_DEAR ? j->is_held : NULL, &mem,
+            is_moved);
     heddle_scratch_drop(&mem);
     if (st != HEDDLE_OK)
         return heddle_plan_joint_no_memory(j);
     HEDDLE_TRY(try_given_order(j, is_moved));
     (void)is_solved(j, is_moved);
-    return heddle_plan_set_solve(j, is_moved, NULL, share, end_out);
+    return heddle_plan_set_solve(j, is_moved, NULL, share, is_both, end_out);
 }
 
 /* Another set: without some of these, with others that the relaxation has there. */
@@ -334,42 +360,28 @@ static heddle_status solve_same(struct heddle_plan_joint *j,
         HEDDLE_TRY(change_set(j, is_moved));
     j->known = j->good;
     j->good = d;
-    return heddle_plan_set_solve(j, is_moved, &j->known, share, &end);
+    return heddle_plan_set_solve(j, is_moved, &j->known, share, false, &end);
 }
 
 /* The first sets; the best of these again with more time. */
 static heddle_status try_loads(struct heddle_plan_joint *j)
 {
+    const uint32_t n = j->is_improved ? FREE_LOADS : FIRST_LOADS;
     double best = INFINITY, end;
 
-    for (uint32_t k = 0; k < FIRST_LOADS && !heddle_plan_joint_is_late(j);
-         k++) {
-        HEDDLE_TRY(solve_loads(j, k, 0.02, &end));
+    for (uint32_t k = 0; k < n && !heddle_plan_joint_is_late(j); k++) {
+        HEDDLE_TRY(solve_loads(j, k, 0.02, false, &end));
         if (end < best) {
             best = end;
             j->load = k;
         }
     }
-    return heddle_plan_joint_is_late(j) ? HEDDLE_OK
-                                        : solve_loads(j, j->load, 0.06, &end);
+    return heddle_plan_joint_is_late(j)
+               ? HEDDLE_OK
+               : solve_loads(j, j->load, 0.06, true, &end);
 }
 
 /* ---- the plan ------------------------------------------------------------------- */
-
-/* The order of first computations is the given one. */
-static bool has_given_order(const struct heddle_plan_step *step, uint32_t n)
-{
-    uint32_t next = 0;
-
-    for (uint32_t i = 0; i < n; i++) {
-        if (step[i].kind != HEDDLE_PLAN_COMPUTE || step[i].what < next)
-            continue;
-        if (step[i].what > next)
-            return false;
-        next++;
-    }
-    return true;
-}
 
 static heddle_status finish(struct heddle_plan_joint *j, uint64_t *over_out,
                             struct heddle_plan **out)
@@ -460,7 +472,8 @@ static heddle_status go_to(struct heddle_plan_joint *j, uint64_t target,
     share = fmin(j->job->g->nops > MANY ? 0.16 : 0.08,
                  0.02 + (j->stop_s - heddle_plan_job_seconds(j->job)) / limit);
     if (!heddle_plan_joint_is_late(j) && j->npool == 0)
-        HEDDLE_TRY(solve_loads(j, j->load + round, fmin(share, 0.08), &end));
+        HEDDLE_TRY(
+            solve_loads(j, j->load + round, fmin(share, 0.08), false, &end));
     else if (!heddle_plan_joint_is_late(j))
         HEDDLE_TRY(solve_same(j, &j->pool[k < j->npool ? k : 0], share));
     return heddle_plan_pool_climb(j);
@@ -505,6 +518,7 @@ static heddle_status solve_joint(struct heddle_plan_joint *j,
     const bool has_other = other != NULL;
 
     j->target = j->job->m->budget;
+    j->is_improved = has_other && !has_given_order(other->steps, other->nsteps);
     HEDDLE_TRY(try_given_order(j, NULL));
     if (has_other)
         HEDDLE_TRY(try_plan(j, other));
@@ -594,7 +608,6 @@ static heddle_status solve_moving(const struct heddle_plan_job *job,
     heddle_plan_draft_init(&j.good, job->opts.base.alloc);
     heddle_plan_draft_init(&j.known, job->opts.base.alloc);
     heddle_rng_seed(&j.rng, job->opts.seed);
-    j.begin_s = heddle_plan_job_seconds(job);
     for (uint32_t i = 0; i < job->g->nops; i++)
         j.base += job->g->ops[i].time;
     st = heddle_plan_move_bound(job, &j.bound_alone);
@@ -609,6 +622,7 @@ static heddle_status solve_moving(const struct heddle_plan_job *job,
         st = heddle_plan_joint_no_memory(&j);
     if (st == HEDDLE_OK)
         st = solve_given_order(&j, out);
+    j.begin_s = heddle_plan_job_seconds(job);
     if (st == HEDDLE_OK)
         st = solve_joint(&j, other, out);
     if (st != HEDDLE_OK) {
