@@ -36,7 +36,8 @@ struct heddle_plan_joint {
     double base;                       /* every operation once */
     struct heddle_plan_blocks_try cut; /* the best blocks; most 0: not yet */
     uint32_t nblocks;                  /* how often there were none */
-    bool is_improved;                  /* sets are for solver improve */
+    double gap;       /* of the best that moves nothing, of what it costs */
+    bool is_improved; /* sets are for solver improve */
     uint32_t load;    /* the best of the first sets of values that move */
     uint32_t at;      /* the operation with the least room */
     uint8_t *is_held; /* [nvalues] what the relaxation has there */

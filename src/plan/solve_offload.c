@@ -29,6 +29,11 @@ enum {
 /* Of what recomputation costs: a link that removes more is worth the time. */
 #define MUCH 0.2
 
+/* Of what recomputation costs: so far from its bound, another order may be better; so
+ * far, it will be. */
+#define SOME 0.5
+#define WIDE 0.9
+
 /* The next stop: a part of the time that is left behind the other solvers. */
 static void set_stop(struct heddle_plan_joint *j, double part)
 {
@@ -170,6 +175,16 @@ static bool has_given_order(const struct heddle_plan_step *step, uint32_t n)
         next++;
     }
     return true;
+}
+
+/* How far it is from its bound, of what it costs; 1: another order, or no plan. */
+static double gap_of(const struct heddle_plan *p)
+{
+    if (p == NULL || !has_given_order(p->steps, p->nsteps))
+        return 1;
+    return p->makespan > p->baseline
+               ? (p->makespan - p->lower_bound) / (p->makespan - p->baseline)
+               : 0;
 }
 
 /* ---- sequences to begin with ------------------------------------------------------ */
@@ -370,7 +385,7 @@ static heddle_status try_loads(struct heddle_plan_joint *j)
     double best = INFINITY, end;
 
     for (uint32_t k = 0; k < n && !heddle_plan_joint_is_late(j); k++) {
-        HEDDLE_TRY(solve_loads(j, k, 0.02, false, &end));
+        HEDDLE_TRY(solve_loads(j, k, 0.02, k == 0 && j->gap > SOME, &end));
         if (end < best) {
             best = end;
             j->load = k;
@@ -518,7 +533,8 @@ static heddle_status solve_joint(struct heddle_plan_joint *j,
     const bool has_other = other != NULL;
 
     j->target = j->job->m->budget;
-    j->is_improved = has_other && !has_given_order(other->steps, other->nsteps);
+    j->gap = gap_of(other);
+    j->is_improved = j->gap > WIDE;
     HEDDLE_TRY(try_given_order(j, NULL));
     if (has_other)
         HEDDLE_TRY(try_plan(j, other));
