@@ -3,8 +3,10 @@
  * offload: computes again, or moves to the host and back, whichever is cheaper.
  *
  * Purpose   any graph. Never worse than computing again alone, or moving alone.
- * Method    plans of the best other solver for this budget and for larger ones are
- *           sequences of operations; heddle_plan_move() makes each fit by moving
+ * Method    sets of values that may move, of those that a relaxation holds; for each,
+ *           a graph in which copies are computations says what is computed again
+ *           (offload_set.c). Plans of the best other solver for this budget and for larger
+ *           ones are sequences of operations, too; heddle_plan_move() makes each fit by moving
  *           what is left over. A larger budget means fewer computations and more
  *           bytes on the link: that is the trade-off. From the best, single
  *           repetitions are taken out (their values are kept, and moved where
@@ -371,7 +373,7 @@ static heddle_status solve_same(struct heddle_plan_joint *j,
         }
     if (n > HEDDLE_PLAN_LOADS)
         return HEDDLE_OK; /* such a graph takes too long */
-    for (int k = 0; k < 4 && is_solved(j, is_moved); k++)
+    for (int k = 0; k < 4 && !j->is_improved && is_solved(j, is_moved); k++)
         HEDDLE_TRY(change_set(j, is_moved));
     j->known = j->good;
     j->good = d;
