@@ -179,9 +179,11 @@ heddle_status heddle_plan_blocks_seq(struct heddle_plan_search *x,
     struct heddle_scratch mem = heddle_scratch_make(x->job->opts.base.alloc);
     heddle_status st = HEDDLE_ENOMEM;
 
-    if (heddle_plan_seq_init(&b.trial, x->g, x->room, &mem))
+    if (heddle_plan_seq_init(&b.trial, x->g, x->room, &mem)) {
+        b.trial.aside = s->aside;
         st = try->most > 0 ? try_cuts(&b, try->turn, try->most, try->style)
                            : try_sizes(&b, try);
+    }
     x->max_time = INFINITY;
     x->batch = 1;
     heddle_scratch_drop(&mem);

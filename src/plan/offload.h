@@ -50,16 +50,24 @@ HEDDLE_MUST_USE heddle_status heddle_plan_loads_make(
 HEDDLE_MUST_USE heddle_status heddle_plan_loads_stays(
     const struct heddle_plan_job *job, const uint8_t *is_moved,
     struct heddle_scratch *mem, struct heddle_plan_stay **out, uint32_t *n_out);
-/* The values that are worth most per byte among those that are there at operation
- * `at` and not read by it, as many as can be copied out by `part` of the time in
- * front of it and back behind that, in the given order. */
+/* Which of the values that may move are taken first. */
+enum heddle_plan_first {
+    HEDDLE_PLAN_FIRST_DEAR,  /* what costs most to compute, per byte */
+    HEDDLE_PLAN_FIRST_MADE,  /* what is made first */
+    HEDDLE_PLAN_FIRST_LARGE, /* what has most bytes */
+    HEDDLE_PLAN_FIRST_RANK   /* what has the highest rank */
+};
+/* Values that are there at operation `at` and not read by it, as many as can be copied
+ * out by `part` of the time in front of it and back behind that, in the given order.
+ * rank[nvalues]: only those that have one; NULL: all. */
 HEDDLE_MUST_USE heddle_status heddle_plan_loads_choose(
     const struct heddle_plan_job *job, uint32_t at, double part,
+    enum heddle_plan_first rule, const uint8_t *rank,
     struct heddle_scratch *mem, uint8_t *is_moved);
-/* A plan of that graph as a sequence of the old one; returns its length. is_moved
+/* A sequence of that graph as one of the old one; returns its length. is_moved
  * becomes what it loads more than once. */
 size_t heddle_plan_loads_read(const struct heddle_plan_loads *l,
-                              const struct heddle_plan *p, uint32_t nvalues,
+                              const uint32_t *op, size_t nops, uint32_t nvalues,
                               uint32_t *seq, uint8_t *is_moved);
 
 /* No plan of the given order that computes nothing twice is shorter: what is
@@ -72,5 +80,12 @@ heddle_plan_move_bound(const struct heddle_plan_job *job, double *out);
  * memory. */
 HEDDLE_MUST_USE heddle_status heddle_plan_joint_bound(
     const struct heddle_plan_job *job, double *out, uint32_t *at_out);
+
+/* Raises *bound by what repetitions need and by when copies may begin, at operation
+ * `at`. is_held[nvalues]: the values that are in memory or on a store there in the
+ * relaxation. */
+HEDDLE_MUST_USE heddle_status
+heddle_plan_joint_relax(const struct heddle_plan_job *job, uint32_t at,
+                        double *bound, uint8_t *is_held);
 
 #endif /* HEDDLE_PLAN_OFFLOAD_H */

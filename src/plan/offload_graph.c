@@ -201,21 +201,18 @@ heddle_status heddle_plan_loads_make(const struct heddle_plan_graph *g,
 }
 
 size_t heddle_plan_loads_read(const struct heddle_plan_loads *l,
-                              const struct heddle_plan *p, uint32_t nvalues,
+                              const uint32_t *op, size_t nops, uint32_t nvalues,
                               uint32_t *seq, uint8_t *is_moved)
 {
     size_t n = 0;
 
     memset(is_moved, 0, nvalues);
-    for (uint32_t i = 0; i < p->nsteps; i++) {
-        const uint32_t op = p->steps[i].what;
-
-        if (p->steps[i].kind != HEDDLE_PLAN_COMPUTE)
-            continue;
-        if (l->op[op] != HEDDLE_PLAN_NONE)
-            seq[n++] = l->op[op];
-        else if (l->value[op] != HEDDLE_PLAN_NONE && is_moved[l->value[op]] < 2)
-            is_moved[l->value[op]]++;
+    for (size_t i = 0; i < nops; i++) {
+        if (l->op[op[i]] != HEDDLE_PLAN_NONE)
+            seq[n++] = l->op[op[i]];
+        else if (l->value[op[i]] != HEDDLE_PLAN_NONE &&
+                 is_moved[l->value[op[i]]] < 2)
+            is_moved[l->value[op[i]]]++;
     }
     for (uint32_t v = 0; v < nvalues; v++)
         is_moved[v] = is_moved[v] > 1;
@@ -225,7 +222,7 @@ size_t heddle_plan_loads_read(const struct heddle_plan_loads *l,
 /* ---- which values ------------------------------------------------------------ */
 
 struct candidate {
-    double worth;     /* time per byte */
+    double worth;     /* those first that have most */
     double made, out; /* when its copy may begin, time that it takes */
     double use, in;   /* when it must be back */
     uint32_t value;
@@ -266,8 +263,23 @@ static uint32_t open_at(const struct heddle_plan_job *job, uint32_t v,
                                                   : HEDDLE_PLAN_NONE;
 }
 
+static double worth(enum heddle_plan_first rule,
+                    const struct heddle_plan_op *op,
+                    const struct heddle_plan_value *x, double begin,
+                    uint8_t rank)
+{
+    switch (rule) {
+    case HEDDLE_PLAN_FIRST_RANK: return rank;
+    case HEDDLE_PLAN_FIRST_MADE: return -begin;
+    case HEDDLE_PLAN_FIRST_LARGE: return (double)x->bytes;
+    default: return op->time / (double)x->bytes;
+    }
+}
+
 static uint32_t find_candidates(const struct heddle_plan_job *job, uint32_t at,
-                                const double *begin, struct candidate *out)
+                                const double *begin,
+                                enum heddle_plan_first rule,
+                                const uint8_t *rank, struct candidate *out)
 {
     const struct heddle_plan_machine *m = job->m;
     const struct heddle_plan_graph *g = job->g;
@@ -284,10 +296,13 @@ static uint32_t find_candidates(const struct heddle_plan_job *job, uint32_t at,
         if (x->bytes == 0 || (x->flags & HEDDLE_PLAN_RESULT) != 0 ||
             (is_made && g->ops[x->op].nvalues >= 64) ||
             job->users.first[v] == job->users.first[v + 1] ||
-            (use == HEDDLE_PLAN_NONE && !is_out))
+            (use == HEDDLE_PLAN_NONE && !is_out) ||
+            (rank != NULL && rank[v] == 0 && !is_out))
             continue;
         out[n++] = (struct candidate){
-            .worth = is_made ? g->ops[x->op].time / (double)x->bytes : INFINITY,
+            .worth = is_made ? worth(rule, &g->ops[x->op], x, begin[x->op],
+                                     rank != NULL ? rank[v] : 0)
+                             : INFINITY,
             .made = is_made ? begin[x->op + 1] : 0,
             .out = is_out ? 0 : (double)x->bytes / out_rate,
             .use = is_out ? INFINITY : begin[use],
@@ -347,6 +362,8 @@ static bool can_copy(const struct choice *c, double end)
 
 heddle_status heddle_plan_loads_choose(const struct heddle_plan_job *job,
                                        uint32_t at, double part,
+                                       enum heddle_plan_first rule,
+                                       const uint8_t *rank,
                                        struct heddle_scratch *mem,
                                        uint8_t *is_moved)
 {
@@ -365,7 +382,7 @@ heddle_status heddle_plan_loads_choose(const struct heddle_plan_job *job,
     memset(is_moved, 0, nv);
     for (uint32_t i = 0; i < g->nops; i++)
         begin[i + 1] = begin[i] + g->ops[i].time;
-    n = find_candidates(job, at, begin, v);
+    n = find_candidates(job, at, begin, rule, rank, v);
     for (uint32_t i = 0; i < n; i++) {
         put(&c, i);
         if (can_copy(&c, part * begin[at]))

@@ -4,8 +4,9 @@
  *
  * One sweep in program order decides what leaves: before an operation that has no
  * room, values that it does not read go, those first that cost least per byte of
- * room: the waiting that the copies would cause, and the price of the link. A copy
- * out begins right behind the operation that made the value; what leaves is
+ * room: the waiting that the copies would cause, and the price of the link. Copies
+ * out begin behind the operations that made the values, of those that may begin the one
+ * first whose room is needed first; what leaves is
  * discarded as soon as its copy is complete, since everything behind a discard waits
  * for the copy. Copies back are then placed from the last to the first: each as
  * late as it still ends in time and before the next one begins, but not before
@@ -15,6 +16,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "plan/heap.h"
 #include "plan/offload.h"
 
 enum { OUT = 0, DROP, IN, FORGET }; /* order of actions before one step */
@@ -25,7 +27,8 @@ enum { OUT = 0, DROP, IN, FORGET }; /* order of actions before one step */
 struct action {
     uint32_t pos; /* before this step */
     uint32_t what, value, level;
-    uint32_t since; /* IN: where it left; DROP, with a level: where it could */
+    uint32_t since; /* IN: where it left; DROP, with a level: where it could;
+                       OUT: the order of the link */
 };
 
 struct mover {
@@ -41,6 +44,7 @@ struct mover {
     /* per value */
     uint8_t *copies; /* bits 1, 2: levels it is on */
     bool *is_here;   /* in memory */
+    bool *is_due;    /* its copy has no place in the order of the link yet */
     uint32_t *next;  /* index in reader[] of the next one */
     uint32_t *birth; /* step behind which it is there; 0 with is_initial */
     uint32_t *left;  /* where it was discarded */
@@ -145,12 +149,13 @@ static heddle_status mover_init(struct mover *k)
     double *t = heddle_scratch_get(k->mem, 2 * nv, sizeof(*t));
 
     k->copies = heddle_scratch_get(k->mem, nv, sizeof(*k->copies));
-    k->is_here = heddle_scratch_get(k->mem, nv, sizeof(*k->is_here));
+    k->is_here = heddle_scratch_get(k->mem, 2 * nv, sizeof(*k->is_here));
     k->time = heddle_scratch_get(k->mem, (size_t)k->n + 1, sizeof(*k->time));
     k->level = heddle_scratch_get(k->mem, (size_t)k->n + 1, sizeof(*k->level));
     if (w == NULL || t == NULL || k->copies == NULL || k->is_here == NULL ||
         k->time == NULL || k->level == NULL)
         return no_memory(k);
+    k->is_due = k->is_here + nv;
     k->next = w;
     k->birth = w + nv;
     k->left = w + 2 * nv;
@@ -238,8 +243,14 @@ static struct victim judge(const struct mover *k, uint32_t v, unsigned l,
 static bool is_better(const struct mover *k, const struct victim *a,
                       const struct victim *b)
 {
+    const uint8_t *is_moved = k->mo->is_moved;
+
     if (a->score != b->score)
         return a->score < b->score;
+    /* All that is meant to leave will: the copy that may begin first is on the way. */
+    if (is_moved != NULL && is_moved[a->value] && is_moved[b->value] &&
+        k->made[a->value] != k->made[b->value])
+        return k->made[a->value] < k->made[b->value];
     if (a->next != b->next)
         return a->next > b->next;
     if (k->g->values[a->value].bytes != k->g->values[b->value].bytes)
@@ -416,32 +427,96 @@ static heddle_status sweep(struct mover *k)
 
 /* ---- when it leaves ----------------------------------------------------------- */
 
-/* When the copies out are complete, in the order of the link: k->stored. */
+/* Copies that may begin, in one heap for each store: the one whose room is needed first
+ * on top. The sweep has decided in that order. */
+struct links {
+    size_t *head, *next; /* actions before a step; k->nactions: none */
+    uint32_t *heap[3], n[3];
+    double end[3];
+    uint32_t count; /* copies so far */
+};
+
+static bool is_needed_before(const void *of, uint32_t a, uint32_t b)
+{
+    (void)of;
+    return a < b;
+}
+
+/* The next copy of a store, before step p. */
+static void copy_next(struct mover *k, struct links *l, uint32_t level,
+                      uint32_t p)
+{
+    struct action *a = &k->action[heddle_plan_heap_pop(
+        l->heap[level], &l->n[level], is_needed_before, NULL)];
+    const uint32_t v = a->value;
+
+    l->end[level] = fmax(l->end[level], k->made[v]) +
+                    (double)k->g->values[v].bytes / k->store[level]->out_rate;
+    k->stored[v] = l->end[level];
+    k->is_due[v] = false;
+    a->pos = k->birth[v] = p; /* it does not leave before */
+    a->since = ++l->count;
+}
+
+static heddle_status links_init(struct mover *k, struct links *l)
+{
+    const size_t n = 2 * ((size_t)k->n + 1), none = k->nactions;
+
+    l->head = heddle_scratch_get(k->mem, n, sizeof(*l->head));
+    l->next = heddle_scratch_get(k->mem, none, sizeof(*l->next));
+    l->heap[1] = heddle_scratch_get(k->mem, 2 * none, sizeof(*l->heap[1]));
+    if (l->head == NULL || l->next == NULL || l->heap[1] == NULL ||
+        none > UINT32_MAX / 2)
+        return no_memory(k);
+    l->heap[2] = l->heap[1] + none;
+    for (size_t i = 0; i < n; i++)
+        l->head[i] = none;
+    for (size_t i = none; i-- > 0;) {
+        const struct action *a = &k->action[i];
+        const size_t at = 2 * (size_t)a->pos + (a->what == DROP);
+
+        if (a->what == OUT || (a->what == DROP && a->level != 0)) {
+            l->next[i] = l->head[at];
+            l->head[at] = i;
+        }
+    }
+    return HEDDLE_OK;
+}
+
+/* The order of copies out, and when they are complete: k->stored. And when steps begin
+ * then: the sweep knew only of the copies that it had decided about. */
 static heddle_status time_copies(struct mover *k)
 {
     const size_t none = k->nactions;
-    size_t *head = heddle_scratch_get(k->mem, (size_t)k->n + 1, sizeof(*head));
-    size_t *next = heddle_scratch_get(k->mem, k->nactions, sizeof(*next));
-    double end[3] = {0};
+    struct links l = {.count = 0};
+    double now = 0;
 
-    if (head == NULL || next == NULL)
-        return no_memory(k);
-    for (uint32_t i = 0; i <= k->n; i++)
-        head[i] = none;
-    for (size_t i = k->nactions; i-- > 0;)
-        if (k->action[i].what == OUT) {
-            next[i] = head[k->action[i].pos];
-            head[k->action[i].pos] = i;
-        }
-    for (uint32_t p = 0; p <= k->n; p++)
-        for (size_t i = head[p]; i < none; i = next[i]) {
+    HEDDLE_TRY(links_init(k, &l));
+    for (uint32_t p = 0; p <= k->n; p++) {
+        for (uint32_t s = 1; s <= 2; s++)
+            while (l.n[s] > 0 && l.end[s] <= now)
+                copy_next(k, &l, s, p);
+        for (size_t i = l.head[2 * (size_t)p]; i < none; i = l.next[i]) {
             const struct action *a = &k->action[i];
-            const double rate = k->store[a->level]->out_rate;
 
-            end[a->level] = fmax(end[a->level], k->time[p]) +
-                            (double)k->g->values[a->value].bytes / rate;
-            k->stored[a->value] = end[a->level];
+            k->made[a->value] = now;
+            k->is_due[a->value] = true;
+            heddle_plan_heap_push(l.heap[a->level], &l.n[a->level], (uint32_t)i,
+                                  is_needed_before, NULL);
         }
+        for (size_t i = l.head[2 * (size_t)p + 1]; i < none; i = l.next[i]) {
+            struct action *a = &k->action[i];
+
+            while (k->is_due[a->value])
+                copy_next(k, &l, a->level, p);
+            if (a->since < k->birth[a->value])
+                a->since = k->birth[a->value];
+            now = fmax(now, k->stored[a->value]);
+        }
+        k->time[p] = now;
+        if (p < k->n && k->step[p].kind == HEDDLE_PLAN_COMPUTE)
+            now += k->g->ops[k->step[p].what].time;
+    }
     return HEDDLE_OK;
 }
 
@@ -516,7 +591,10 @@ static void hoist(struct mover *k)
 
 static bool is_before(const struct action *a, const struct action *b)
 {
-    return a->pos != b->pos ? a->pos < b->pos : a->what < b->what;
+    if (a->pos != b->pos)
+        return a->pos < b->pos;
+    return a->what != b->what ? a->what < b->what
+                              : a->what == OUT && a->since < b->since;
 }
 
 /* Merge sort: the order of equals is that of the link. */

@@ -3,8 +3,10 @@
  * offload: computes again, or moves to the host and back, whichever is cheaper.
  *
  * Purpose   any graph. Never worse than computing again alone, or moving alone.
- * Method    plans of the best other solver for this budget and for larger ones are
- *           sequences of operations; heddle_plan_move() makes each fit by moving
+ * Method    sets of values that may move, of those that a relaxation holds; for each,
+ *           a graph in which copies are computations says what is computed again
+ *           (offload_set.c). Plans of the best other solver for this budget and for larger
+ *           ones are sequences of operations, too; heddle_plan_move() makes each fit by moving
  *           what is left over. A larger budget means fewer computations and more
  *           bytes on the link: that is the trade-off. From the best, single
  *           repetitions are taken out (their values are kept, and moved where
@@ -29,8 +31,10 @@ enum {
 /* Of what recomputation costs: a link that removes more is worth the time. */
 #define MUCH 0.2
 
-/* Of a load, of all times: just enough that it is not done for nothing. */
-#define LOAD_PRICE 1e-18
+/* Of what recomputation costs: so far from its bound, another order may be better; so
+ * far, it will be. */
+#define SOME 0.5
+#define WIDE 0.9
 
 /* The next stop: a part of the time that is left behind the other solvers. */
 static void set_stop(struct heddle_plan_joint *j, double part)
@@ -160,6 +164,31 @@ static heddle_status solve_alone(const struct heddle_plan_job *job,
     return best != NULL ? HEDDLE_OK : HEDDLE_ENOENT;
 }
 
+/* The order of first computations is the given one. */
+static bool has_given_order(const struct heddle_plan_step *step, uint32_t n)
+{
+    uint32_t next = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (step[i].kind != HEDDLE_PLAN_COMPUTE || step[i].what < next)
+            continue;
+        if (step[i].what > next)
+            return false;
+        next++;
+    }
+    return true;
+}
+
+/* How far it is from its bound, of what it costs; 1: another order, or no plan. */
+static double gap_of(const struct heddle_plan *p)
+{
+    if (p == NULL || !has_given_order(p->steps, p->nsteps))
+        return 1;
+    return p->makespan > p->baseline
+               ? (p->makespan - p->lower_bound) / (p->makespan - p->baseline)
+               : 0;
+}
+
 /* ---- sequences to begin with ------------------------------------------------------ */
 
 static heddle_status try_plan(struct heddle_plan_joint *j,
@@ -234,81 +263,103 @@ static heddle_status try_budgets(struct heddle_plan_joint *j)
 
 /* ---- both questions at once ------------------------------------------------------ */
 
-/* A graph that loads these, solved; what it says is timed, and in the pool. */
-static heddle_status solve_set(struct heddle_plan_joint *j, uint8_t *is_moved,
-                               double share, double *end_out)
-{
-    const struct heddle_plan_job *job = j->job;
-    struct heddle_scratch mem = heddle_scratch_make(job->opts.base.alloc);
-    struct heddle_plan_job sub = *job;
-    struct heddle_plan_loads l = {.g = NULL};
-    struct heddle_plan_stay *stay = NULL;
-    uint32_t nstay = 0;
-    struct heddle_plan *p = NULL;
-    heddle_status st;
+/* Sets of values that move: the rule by which they are taken, and the part of the time in
+ * front of the operation with least room by which they are out. */
+struct load {
+    enum heddle_plan_first rule;
+    double part;
+};
+static const struct load loads[] = {
+    {HEDDLE_PLAN_FIRST_LARGE, 1},   {HEDDLE_PLAN_FIRST_MADE, 1},
+    {HEDDLE_PLAN_FIRST_LARGE, 1.2}, {HEDDLE_PLAN_FIRST_MADE, 1.2},
+    {HEDDLE_PLAN_FIRST_DEAR, 1},    {HEDDLE_PLAN_FIRST_MADE, 0.9},
+    {HEDDLE_PLAN_FIRST_LARGE, 0.9}, {HEDDLE_PLAN_FIRST_DEAR, 0.8},
+    {HEDDLE_PLAN_FIRST_MADE, 1.1},  {HEDDLE_PLAN_FIRST_LARGE, 1.1},
+    {HEDDLE_PLAN_FIRST_DEAR, 1.2},  {HEDDLE_PLAN_FIRST_MADE, 0.75},
+};
+/* The relaxation knows nothing of other orders. */
+static const struct load free_loads[] = {
+    {HEDDLE_PLAN_FIRST_DEAR, 1},    {HEDDLE_PLAN_FIRST_DEAR, 1.2},
+    {HEDDLE_PLAN_FIRST_DEAR, 0.9},  {HEDDLE_PLAN_FIRST_DEAR, 0.75},
+    {HEDDLE_PLAN_FIRST_DEAR, 1.1},  {HEDDLE_PLAN_FIRST_DEAR, 0.85},
+    {HEDDLE_PLAN_FIRST_MADE, 1},    {HEDDLE_PLAN_FIRST_DEAR, 0.7},
+    {HEDDLE_PLAN_FIRST_LARGE, 1},   {HEDDLE_PLAN_FIRST_DEAR, 1.3},
+    {HEDDLE_PLAN_FIRST_MADE, 0.75}, {HEDDLE_PLAN_FIRST_DEAR, 0.95},
+};
+enum { NLOADS = 12, FIRST_LOADS = 6, FREE_LOADS = 4 };
 
-    *end_out = INFINITY;
-    sub.opts.base.why = NULL;
-    sub.opts.seed += j->nloads++;
-    st = heddle_plan_loads_stays(job, is_moved, &mem, &stay, &nstay);
-    if (st == HEDDLE_OK)
-        st = heddle_plan_loads_make(job->g, is_moved, LOAD_PRICE * j->base,
-                                    stay, nstay, &sub.opts.base, &mem, &l);
-    if (st == HEDDLE_OK) {
-        sub.g = l.g;
-        sub.floor = heddle_plan_floor(l.g, NULL);
-        st = heddle_plan_users_make(l.g, &mem, &sub.users);
-    }
-    if (st == HEDDLE_OK && sub.floor <= j->target)
-        st = solve_other(&sub, heddle_plan_find_solver("improve"), j->target,
-                         share, &p);
-    if (st == HEDDLE_OK && p != NULL) {
-        st = heddle_plan_entry_reserve(j, &j->trial, p->nsteps);
-        if (st == HEDDLE_OK) {
-            j->trial.n = heddle_plan_loads_read(&l, p, job->g->nvalues,
-                                                j->trial.seq, is_moved);
-            j->trial.is_moved = is_moved;
-            st = heddle_plan_entry_time(j, &j->trial);
-            *end_out = j->trial.end;
-        }
-    }
-    if (st == HEDDLE_OK && p != NULL)
-        st = heddle_plan_pool_add(j, &j->trial);
-    heddle_plan_destroy(p);
-    heddle_plan_graph_destroy(l.g);
-    heddle_scratch_drop(&mem);
-    if (st == HEDDLE_ENOMEM)
-        return heddle_plan_joint_no_memory(j);
-    /* EINVAL: with the copies it is too large for a graph. */
-    return st == HEDDLE_ENOENT || st == HEDDLE_EINVAL ? HEDDLE_OK : st;
+/* Whether a set is one of those that were solved, which it is from now on. */
+static bool is_solved(struct heddle_plan_joint *j, const uint8_t *is_moved)
+{
+    uint64_t sum = 1469598103934665603u; /* FNV-1a */
+
+    for (uint32_t v = 0; v < j->job->g->nvalues; v++)
+        sum = (sum ^ is_moved[v]) * 1099511628211u;
+    for (uint32_t i = 0; i < j->nsolved; i++)
+        if (j->solved[i] == sum)
+            return true;
+    if (j->nsolved < HEDDLE_PLAN_SOLVED)
+        j->solved[j->nsolved++] = sum;
+    return false;
 }
 
-static heddle_status solve_loads(struct heddle_plan_joint *j, double part,
-                                 double share, double *end_out)
+static heddle_status solve_loads(struct heddle_plan_joint *j, uint32_t which,
+                                 double share, bool is_both, double *end_out)
 {
     const struct heddle_plan_job *job = j->job;
+    const struct load load =
+        (j->is_improved ? free_loads : loads)[which % NLOADS];
     const size_t nv = job->g->nvalues;
     struct heddle_scratch mem = heddle_scratch_make(job->opts.base.alloc);
-    uint8_t *is_moved = heddle_scratch_get(&j->mem, 2 * nv, sizeof(*is_moved));
+    uint8_t *is_moved = heddle_scratch_get(&j->mem, nv, sizeof(*is_moved));
     heddle_status st = HEDDLE_ENOMEM;
 
     if (is_moved != NULL)
-        st = heddle_plan_loads_choose(job, j->at, part, &mem, is_moved);
+        st = heddle_plan_loads_choose(
+            job, j->at, load.part, load.rule,
+            load.rule != HEDDLE_PLAN_FIRST_DEAR ? j->is_held : NULL, &mem,
+            is_moved);
     heddle_scratch_drop(&mem);
     if (st != HEDDLE_OK)
         return heddle_plan_joint_no_memory(j);
-    memcpy(is_moved + nv, is_moved, nv); /* the first are changed */
-    HEDDLE_TRY(try_given_order(j, is_moved + nv));
-    return solve_set(j, is_moved, share, end_out);
+    HEDDLE_TRY(try_given_order(j, is_moved));
+    (void)is_solved(j, is_moved);
+    return heddle_plan_set_solve(j, is_moved, NULL, share, is_both, end_out);
 }
 
-/* What a plan of the pool moves, whoever has found it. */
+/* Another set: without some of these, with others that the relaxation has there. */
+static heddle_status change_set(struct heddle_plan_joint *j, uint8_t *is_moved)
+{
+    const struct heddle_plan_job *job = j->job;
+    struct heddle_scratch mem = heddle_scratch_make(job->opts.base.alloc);
+    const uint32_t nv = job->g->nvalues,
+                   part = 3 + heddle_rng_below32(&j->rng, 6);
+    uint8_t *rank = heddle_scratch_get(&mem, nv, sizeof(*rank));
+    heddle_status st = HEDDLE_ENOMEM;
+
+    for (uint32_t v = 0; v < nv && rank != NULL; v++) {
+        if (is_moved[v])
+            rank[v] = heddle_rng_below32(&j->rng, part) == 0 ? 0 : UINT8_MAX;
+        else if (j->is_held[v])
+            rank[v] = (uint8_t)(1 + heddle_rng_below32(&j->rng, 250));
+    }
+    if (rank != NULL)
+        st = heddle_plan_loads_choose(
+            job, j->at, 1 + 0.05 * heddle_rng_below32(&j->rng, 4),
+            HEDDLE_PLAN_FIRST_RANK, rank, &mem, is_moved);
+    heddle_scratch_drop(&mem);
+    return st == HEDDLE_OK ? st : heddle_plan_joint_no_memory(j);
+}
+
+/* What a plan of the pool moves, whoever has found it; where that was tried before, a
+ * part of it and others. */
 static heddle_status solve_same(struct heddle_plan_joint *j,
                                 struct heddle_plan_entry *e, double share)
 {
     const struct heddle_plan_job *job = j->job;
     uint8_t *is_moved =
         heddle_scratch_get(&j->mem, job->g->nvalues, sizeof(*is_moved));
+    struct heddle_plan_draft d = j->known;
     uint32_t n = 0;
     double end;
 
@@ -322,44 +373,32 @@ static heddle_status solve_same(struct heddle_plan_joint *j,
         }
     if (n > HEDDLE_PLAN_LOADS)
         return HEDDLE_OK; /* such a graph takes too long */
-    return solve_set(j, is_moved, share, &end);
+    for (int k = 0; k < 4 && !j->is_improved && is_solved(j, is_moved); k++)
+        HEDDLE_TRY(change_set(j, is_moved));
+    j->known = j->good;
+    j->good = d;
+    return heddle_plan_set_solve(j, is_moved, &j->known, share, false, &end);
 }
 
-/* As much as can be out by some time around that of the least room; the best of these
- * again with more time. */
+/* The first sets; the best of these again with more time. */
 static heddle_status try_loads(struct heddle_plan_joint *j)
 {
-    static const double parts[] = {1, 1.2, 0.9, 0.75};
+    const uint32_t n = j->is_improved ? FREE_LOADS : FIRST_LOADS;
     double best = INFINITY, end;
 
-    j->part = 1;
-    for (int k = 0; k < 4 && !heddle_plan_joint_is_late(j); k++) {
-        HEDDLE_TRY(solve_loads(j, parts[k], 0.02, &end));
+    for (uint32_t k = 0; k < n && !heddle_plan_joint_is_late(j); k++) {
+        HEDDLE_TRY(solve_loads(j, k, 0.02, k == 0 && j->gap > SOME, &end));
         if (end < best) {
             best = end;
-            j->part = parts[k];
+            j->load = k;
         }
     }
-    return heddle_plan_joint_is_late(j) ? HEDDLE_OK
-                                        : solve_loads(j, j->part, 0.06, &end);
+    return heddle_plan_joint_is_late(j)
+               ? HEDDLE_OK
+               : solve_loads(j, j->load, 0.06, true, &end);
 }
 
 /* ---- the plan ------------------------------------------------------------------- */
-
-/* The order of first computations is the given one. */
-static bool has_given_order(const struct heddle_plan_step *step, uint32_t n)
-{
-    uint32_t next = 0;
-
-    for (uint32_t i = 0; i < n; i++) {
-        if (step[i].kind != HEDDLE_PLAN_COMPUTE || step[i].what < next)
-            continue;
-        if (step[i].what > next)
-            return false;
-        next++;
-    }
-    return true;
-}
 
 static heddle_status finish(struct heddle_plan_joint *j, uint64_t *over_out,
                             struct heddle_plan **out)
@@ -433,7 +472,6 @@ static heddle_status try_addresses(struct heddle_plan_joint *j,
 static heddle_status go_to(struct heddle_plan_joint *j, uint64_t target,
                            uint32_t round)
 {
-    static const double parts[] = {1, 0.85, 1.15, 0.7, 1.3, 0.95};
     static const uint32_t of_pool[] = {0, 0, 1, 0, 2, 0, 3};
     const uint64_t was = j->target;
     const uint32_t n = j->npool, k = of_pool[round % 7];
@@ -451,8 +489,8 @@ static heddle_status go_to(struct heddle_plan_joint *j, uint64_t target,
     share = fmin(j->job->g->nops > MANY ? 0.16 : 0.08,
                  0.02 + (j->stop_s - heddle_plan_job_seconds(j->job)) / limit);
     if (!heddle_plan_joint_is_late(j) && j->npool == 0)
-        HEDDLE_TRY(solve_loads(j, parts[round % 6] * j->part, fmin(share, 0.08),
-                               &end));
+        HEDDLE_TRY(
+            solve_loads(j, j->load + round, fmin(share, 0.08), false, &end));
     else if (!heddle_plan_joint_is_late(j))
         HEDDLE_TRY(solve_same(j, &j->pool[k < j->npool ? k : 0], share));
     return heddle_plan_pool_climb(j);
@@ -497,6 +535,8 @@ static heddle_status solve_joint(struct heddle_plan_joint *j,
     const bool has_other = other != NULL;
 
     j->target = j->job->m->budget;
+    j->gap = gap_of(other);
+    j->is_improved = j->gap > WIDE;
     HEDDLE_TRY(try_given_order(j, NULL));
     if (has_other)
         HEDDLE_TRY(try_plan(j, other));
@@ -530,6 +570,7 @@ static heddle_status adopt(const struct heddle_plan_job *job,
     if (!has_given_order(p->steps, p->nsteps))
         return HEDDLE_OK;
     HEDDLE_TRY(heddle_plan_joint_bound(job, &bound, &at));
+    HEDDLE_TRY(heddle_plan_joint_relax(job, at, &bound, NULL));
     if (bound > p->lower_bound) {
         p->lower_bound = fmin(bound, p->makespan);
         p->bound_note = "given order of first computations";
@@ -583,16 +624,23 @@ static heddle_status solve_moving(const struct heddle_plan_job *job,
     heddle_plan_draft_init(&j.raw, job->opts.base.alloc);
     heddle_plan_draft_init(&j.moved, job->opts.base.alloc);
     heddle_plan_draft_init(&j.good, job->opts.base.alloc);
-    j.begin_s = heddle_plan_job_seconds(job);
+    heddle_plan_draft_init(&j.known, job->opts.base.alloc);
+    heddle_rng_seed(&j.rng, job->opts.seed);
     for (uint32_t i = 0; i < job->g->nops; i++)
         j.base += job->g->ops[i].time;
     st = heddle_plan_move_bound(job, &j.bound_alone);
     if (st == HEDDLE_OK)
         st = heddle_plan_joint_bound(job, &j.bound, &j.at);
+    j.is_held = heddle_scratch_get(&j.mem, job->g->nvalues, sizeof(*j.is_held));
+    if (st == HEDDLE_OK && j.is_held == NULL)
+        st = HEDDLE_ENOMEM;
+    if (st == HEDDLE_OK)
+        st = heddle_plan_joint_relax(job, j.at, &j.bound, j.is_held);
     if (st != HEDDLE_OK)
         st = heddle_plan_joint_no_memory(&j);
     if (st == HEDDLE_OK)
         st = solve_given_order(&j, out);
+    j.begin_s = heddle_plan_job_seconds(job);
     if (st == HEDDLE_OK)
         st = solve_joint(&j, other, out);
     if (st != HEDDLE_OK) {
@@ -602,6 +650,7 @@ static heddle_status solve_moving(const struct heddle_plan_job *job,
     heddle_plan_draft_fini(&j.raw);
     heddle_plan_draft_fini(&j.moved);
     heddle_plan_draft_fini(&j.good);
+    heddle_plan_draft_fini(&j.known);
     heddle_scratch_drop(&j.mem);
     return st;
 }
