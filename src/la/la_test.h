@@ -249,6 +249,13 @@ static inline bool test_is_slow(void)
     return TEST_SANITIZED || test_devices() != NULL;
 }
 
+/* Of cases that are crossed with others every third, where each takes very long: with a
+ * sanitizer and a stand-in for a device. */
+static inline unsigned test_step(void)
+{
+    return TEST_SANITIZED && test_devices() != NULL ? 3 : 1;
+}
+
 /* False: no BLAS here, or not the device that is asked for. */
 static inline bool rig_open_on(struct rig *r, unsigned workers,
                                const char *devices)

@@ -147,12 +147,13 @@ TEST(gemm)
     heddle_rng_seed(&rng, test_seed());
     FOR_TYPES(t)
     for (size_t s = 0; s < sizeof(shapes) / sizeof(shapes[0]); s++)
-        for (unsigned i = 0; i < 9; i++) {
+        for (unsigned i = (unsigned)(s + t) % test_step(); i < 9;
+             i += test_step()) {
             gemm_one(&r, t, letters[i / 3], letters[i % 3], shapes[s], which++,
                      &rng);
             test_forget();
         }
-    for (unsigned w = 0; w < 16; w++)
+    for (unsigned w = 0; w < 16; w += test_step())
         gemm_one(&r, w % 4, 'n', 'N', shapes[0], w, &rng);
     rig_close(&r);
 }
@@ -165,7 +166,7 @@ TEST(gemm_many_columns)
     RIG(r);
 
     heddle_rng_seed(&rng, test_seed());
-    for (unsigned i = 0; i < 9; i++) {
+    for (unsigned i = 0; i < 9; i += test_step()) {
         gemm_one(&r, LA_D, letters[i / 3], letters[i % 3],
                  (struct shape){130, 9, 300, 1, 1, 4}, 2, &rng);
         gemm_one(&r, LA_C, letters[i / 3], letters[i % 3],
@@ -263,7 +264,8 @@ TEST(syrk)
     heddle_rng_seed(&rng, test_seed());
     FOR_TYPES(t)
     for (size_t s = 0; s < sizeof(shapes) / sizeof(shapes[0]); s++)
-        for (unsigned i = 0; i < 8; i++) {
+        for (unsigned i = (unsigned)(s + t) % test_step(); i < 8;
+             i += test_step()) {
             const bool is_hermitian = (i & 1) != 0;
             const char trans = (i & 4) != 0 ? 'N' : is_hermitian ? 'C' : 'T';
 
@@ -271,7 +273,8 @@ TEST(syrk)
                      shapes[s], which += 3, &rng);
             test_forget();
         }
-    for (unsigned i = 0; i < 8; i++) { /* more block columns than operands */
+    /* More block columns than operands. */
+    for (unsigned i = 0; i < 8; i += test_step()) {
         const bool is_hermitian = (i & 1) != 0;
         const char trans = (i & 4) != 0 ? 'N' : is_hermitian ? 'C' : 'T';
         const char uplo = (i & 2) != 0 ? 'L' : 'U';
@@ -341,7 +344,8 @@ TEST(syr2k)
     heddle_rng_seed(&rng, test_seed());
     FOR_TYPES(t)
     for (size_t s = 0; s < sizeof(shapes) / sizeof(shapes[0]); s++)
-        for (unsigned i = 0; i < 8; i++) {
+        for (unsigned i = (unsigned)(s + t) % test_step(); i < 8;
+             i += test_step()) {
             const bool is_hermitian = (i & 1) != 0;
             const char trans = (i & 4) != 0 ? 'N' : is_hermitian ? 'C' : 'T';
 
@@ -349,7 +353,8 @@ TEST(syr2k)
                       shapes[s], which += 3, &rng);
             test_forget();
         }
-    for (unsigned i = 0; i < 8; i++) { /* more block columns than operands */
+    /* More block columns than operands. */
+    for (unsigned i = 0; i < 8; i += test_step()) {
         const bool is_hermitian = (i & 1) != 0;
         const char trans = (i & 4) != 0 ? 'N' : is_hermitian ? 'C' : 'T';
         const char uplo = (i & 2) != 0 ? 'L' : 'U';
@@ -408,12 +413,14 @@ TEST(symm)
     heddle_rng_seed(&rng, test_seed());
     FOR_TYPES(t)
     for (size_t s = 0; s < sizeof(shapes) / sizeof(shapes[0]); s++)
-        for (unsigned i = 0; i < 8; i++) {
+        for (unsigned i = (unsigned)(s + t) % test_step(); i < 8;
+             i += test_step()) {
             symm_one(&r, t, (i & 1) != 0, (i & 2) != 0 ? 'L' : 'R',
                      (i & 4) != 0 ? 'L' : 'U', shapes[s], which += 3, &rng);
             test_forget();
         }
-    for (unsigned i = 0; i < 8; i++) { /* more block columns than operands */
+    /* More block columns than operands. */
+    for (unsigned i = 0; i < 8; i += test_step()) {
         symm_one(&r, LA_Z, (i & 1) != 0, (i & 2) != 0 ? 'L' : 'R',
                  (i & 4) != 0 ? 'L' : 'U', (struct shape){130, 5, 0, 1, 1, 4},
                  2 + 4 * i, &rng);

@@ -278,7 +278,8 @@ TEST(norms)
     FOR_TYPES(t)
     FOR_SIZES(n)
     for (unsigned k = HEDDLE_LA_GENERAL; k <= HEDDLE_LA_UNIT_TRIANGULAR; k++)
-        for (unsigned i = 0; i < 8; i++) {
+        for (unsigned i = (unsigned)(k + n + t) % test_step(); i < 8;
+             i += test_step()) {
             const enum heddle_la_kind kind = (enum heddle_la_kind)k;
             const bool is_square =
                 kind == HEDDLE_LA_SYMMETRIC || kind == HEDDLE_LA_HERMITIAN;
@@ -318,7 +319,7 @@ static void large_norms(struct rig *r, enum heddle_la_type t, size_t m,
     const bool is_mixed = r->la->has_cuda && r->la->opts.devices == 0;
 
     for (unsigned k = HEDDLE_LA_GENERAL; k <= HEDDLE_LA_UNIT_TRIANGULAR; k++)
-        for (unsigned i = 0; i < 8; i++) {
+        for (unsigned i = k % test_step(); i < 8; i += test_step()) {
             const enum heddle_la_kind kind = (enum heddle_la_kind)k;
             const char norm = "M1IF"[i / 2], uplo = (i & 1) != 0 ? 'L' : 'U';
             double v;

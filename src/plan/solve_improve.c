@@ -15,7 +15,6 @@
 #include "plan/cut.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
