@@ -443,8 +443,7 @@ heddle_status heddle_plan_bound_dag(const struct heddle_plan_job *job,
     heddle_status st = make_gaps(&b, &mem);
     double base = 0;
 
-    for (uint32_t i = 0; i < job->g->nops; i++)
-        base += job->g->ops[i].time;
+    base = heddle_plan_sum_times(job->g);
     *out = base;
     if (st == HEDDLE_OK)
         st = sort_gaps(&b, &mem);

@@ -147,8 +147,7 @@ static heddle_status try_sizes(struct blocks *b,
     double base = 0;
     heddle_status st = heddle_plan_find_turns(x->job, TURNS, turn, &nturns);
 
-    for (uint32_t i = 0; i < x->g->nops; i++)
-        base += x->g->ops[i].time;
+    base = heddle_plan_sum_times(x->g);
     for (uint32_t k = n * try->style; k < end; k++)
         for (uint32_t i = 0; i < nturns && st == HEDDLE_OK; i++) {
             const uint32_t most =
@@ -270,8 +269,7 @@ heddle_status heddle_plan_blocks_plan(struct heddle_plan_search *x,
         heddle_scratch_drop(&mem);
         return heddle_plan_fail(o, st, "no memory for the solver");
     }
-    for (uint32_t i = 0; i < x->g->nops; i++)
-        base += x->g->ops[i].time;
+    base = heddle_plan_sum_times(x->g);
     x->is_patient |= x->g->nops > MANY;
     st = heddle_plan_place_seq(x, s, solver, bound, out);
     x->is_patient = is_patient;

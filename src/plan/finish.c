@@ -45,15 +45,6 @@ const char *heddle_plan_keep_text(struct heddle_scratch *mem, const char *s)
     return r != NULL ? memcpy(r, s, n) : NULL;
 }
 
-static double sum_times(const struct heddle_plan_graph *g)
-{
-    double sum = 0;
-
-    for (uint32_t i = 0; i < g->nops; i++)
-        sum += g->ops[i].time;
-    return sum;
-}
-
 /* The highest end at each computation. */
 static void find_tops(const struct heddle_plan *p,
                       const struct heddle_plan_block *block, uint32_t nblocks,
@@ -257,7 +248,7 @@ static heddle_status set_claims(const struct heddle_plan_job *job,
     const char *note = claim->bound_note;
 
     p->budget = job->m->budget;
-    p->baseline = sum_times(job->g);
+    p->baseline = heddle_plan_sum_times(job->g);
     p->lower_bound = claim->lower_bound;
     if (!(p->lower_bound > p->baseline)) {
         p->lower_bound = p->baseline;

@@ -333,6 +333,15 @@ uint64_t heddle_plan_floor(const struct heddle_plan_graph *g, uint32_t *op_out)
     return b->floor;
 }
 
+double heddle_plan_sum_times(const struct heddle_plan_graph *g)
+{
+    double sum = 0;
+
+    for (uint32_t i = 0; i < g->nops; i++)
+        sum += g->ops[i].time;
+    return sum;
+}
+
 uint64_t heddle_plan_peak(const struct heddle_plan_graph *g)
 {
     return ((const struct graph_box *)g)->peak;

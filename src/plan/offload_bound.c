@@ -83,8 +83,7 @@ heddle_status heddle_plan_move_bound(const struct heddle_plan_job *job,
         live += g->values[v].bytes;
         unread += n == 0 ? g->values[v].bytes : 0;
     }
-    for (uint32_t i = 0; i < g->nops; i++)
-        all += g->ops[i].time;
+    all = heddle_plan_sum_times(g);
     for (uint32_t i = 0; i < g->nops; i++) {
         const struct heddle_plan_op *op = &g->ops[i];
         uint64_t made = 0, need, over, back;

@@ -66,6 +66,9 @@ HEDDLE_MUST_USE heddle_status heddle_plan_users_make(
 uint64_t heddle_plan_op_bytes(const struct heddle_plan_graph *g, uint32_t op,
                               uint64_t mask);
 
+/* Of every operation once. */
+double heddle_plan_sum_times(const struct heddle_plan_graph *g);
+
 /* In memory from the first step on: op NONE, and not at the host. */
 static inline bool heddle_plan_is_initial(const struct heddle_plan_value *v)
 {

@@ -289,8 +289,7 @@ heddle_status heddle_plan_climb(struct heddle_plan_search *x,
     double base = 0;
     heddle_status st = HEDDLE_ENOMEM;
 
-    for (uint32_t i = 0; i < x->g->nops; i++)
-        base += x->g->ops[i].time;
+    base = heddle_plan_sum_times(x->g);
     c.order = heddle_scratch_get(&mem, x->g->nops, sizeof(*c.order));
     c.trial = heddle_scratch_get(&mem, x->g->nops, sizeof(*c.trial));
     x->max_time = MOST * base;

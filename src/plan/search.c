@@ -98,15 +98,6 @@ heddle_status heddle_plan_seq_finish(struct heddle_plan_search *x,
 #define REORDER     2e7          /* steps towards another order */
 #define SETS        10000 /* of values, for a bound when nothing is found */
 
-static double sum_times(const struct heddle_plan_graph *g)
-{
-    double sum = 0;
-
-    for (uint32_t i = 0; i < g->nops; i++)
-        sum += g->ops[i].time;
-    return sum;
-}
-
 /* Runs that evict, first as the rule says, then with some noise. */
 static heddle_status evict_some(struct heddle_plan_search *x,
                                 struct heddle_plan_seq *s)
@@ -115,7 +106,7 @@ static heddle_status evict_some(struct heddle_plan_search *x,
     const double noise = x->noise;
     heddle_status st = HEDDLE_ENOENT;
 
-    x->max_time = EVICT_TIMES * sum_times(x->g);
+    x->max_time = EVICT_TIMES * heddle_plan_sum_times(x->g);
     for (int k = 0; k < tries && st == HEDDLE_ENOENT; k++) {
         if (heddle_plan_search_is_late(x))
             break;
@@ -177,7 +168,7 @@ heddle_status heddle_plan_greedy_seq(struct heddle_plan_search *x,
     if (st != HEDDLE_OK)
         return st;
     x->batch = x->g->nops > LARGE ? 64 + x->g->nops / 96 : 4;
-    x->max_time = MOST * sum_times(x->g);
+    x->max_time = MOST * heddle_plan_sum_times(x->g);
     if (x->g->nops > LARGE) /* addresses of so many are seldom tight */
         x->budget -= x->budget / SPARE;
     is_done = heddle_plan_reduce(x, s);

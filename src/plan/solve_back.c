@@ -141,8 +141,7 @@ static heddle_status back_solve(const struct heddle_plan_job *job,
 
     if (st != HEDDLE_OK)
         return st;
-    for (uint32_t i = 0; i < job->g->nops; i++)
-        base += job->g->ops[i].time;
+    base = heddle_plan_sum_times(job->g);
     st = find_plan(&x, base, out);
     if (st == HEDDLE_ENOENT)
         st = heddle_plan_fail(o, st, "no plan found by a search backwards");

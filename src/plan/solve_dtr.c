@@ -26,8 +26,7 @@ static heddle_status dtr_solve(const struct heddle_plan_job *job,
 
     if (st != HEDDLE_OK)
         return st;
-    for (uint32_t i = 0; i < job->g->nops; i++)
-        base += job->g->ops[i].time;
+    base = heddle_plan_sum_times(job->g);
     x.max_time = TIMES * base;
     if (!heddle_plan_seq_init(&s, job->g, x.room, &x.mem))
         st = heddle_plan_fail(o, HEDDLE_ENOMEM, "no memory for the solver");

@@ -790,8 +790,7 @@ static heddle_status run(struct improve *m, const struct heddle_plan_job *job)
     struct heddle_plan_search *x = &m->x;
     heddle_status st;
 
-    for (uint32_t i = 0; i < job->g->nops; i++)
-        m->base += job->g->ops[i].time;
+    m->base = heddle_plan_sum_times(job->g);
     m->work_max = RATE * job->opts.time_limit_s;
     m->bound = m->base;
     /* a large graph gets its bound after its first plan */

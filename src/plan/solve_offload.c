@@ -118,8 +118,7 @@ static heddle_status link_worth(const struct heddle_plan_job *job, double *out)
     double base = 0, alone = 0, joint = 0;
     uint32_t at;
 
-    for (uint32_t i = 0; i < job->g->nops; i++)
-        base += job->g->ops[i].time;
+    base = heddle_plan_sum_times(job->g);
     HEDDLE_TRY(heddle_plan_bound_dag(job, 0, 0, &alone));
     HEDDLE_TRY(heddle_plan_joint_bound(job, &joint, &at));
     *out = alone > base ? (alone - joint) / (alone - base) : 0;
@@ -626,8 +625,7 @@ static heddle_status solve_moving(const struct heddle_plan_job *job,
     heddle_plan_draft_init(&j.good, job->opts.base.alloc);
     heddle_plan_draft_init(&j.known, job->opts.base.alloc);
     heddle_rng_seed(&j.rng, job->opts.seed);
-    for (uint32_t i = 0; i < job->g->nops; i++)
-        j.base += job->g->ops[i].time;
+    j.base = heddle_plan_sum_times(job->g);
     st = heddle_plan_move_bound(job, &j.bound_alone);
     if (st == HEDDLE_OK)
         st = heddle_plan_joint_bound(job, &j.bound, &j.at);

@@ -55,8 +55,7 @@ static heddle_status sweep_solve(const struct heddle_plan_job *job,
 
     if (st != HEDDLE_OK)
         return st;
-    for (uint32_t i = 0; i < job->g->nops; i++)
-        base += job->g->ops[i].time;
+    base = heddle_plan_sum_times(job->g);
     if (!heddle_plan_seq_init(&s, job->g, x.room, &x.mem)) {
         st = HEDDLE_ENOMEM;
     } else {
