@@ -411,7 +411,8 @@ bool heddle_dev_fill(struct dev_task *dt, unsigned node);
 void heddle_dev_go(struct dev_task *dt, bool has_partials);
 /* It is over. */
 void heddle_dev_finish(struct dev_task *dt, heddle_status st);
-/* Another try, elsewhere if its class is barred; in vain: its end. */
+/* Another try, elsewhere if its class is barred; has_failed: it counts as one of its
+ * retries. In vain: its end. */
 void heddle_dev_again(struct dev_task *dt, heddle_status st, bool is_barred,
                       bool has_failed);
 /* How often it may be tried again after a failure. */
