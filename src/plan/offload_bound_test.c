@@ -76,9 +76,10 @@ TEST(no_program_beats_the_bound)
     CHECK(n > 100 && sharp > n / 1000);
 }
 
-/* Two values of 10 bytes that are needed at the end, and an operation that needs
- * all the memory. */
-static struct heddle_plan_graph *pinch(double first)
+/* Two values of 10 bytes, made by operations 0 and 1; operation 2 has a workspace that
+ * needs all the memory. is_row: the second is made from the first, and 3 reads it;
+ * else 3 reads both. */
+static struct heddle_plan_graph *pinch(double first, double second, bool is_row)
 {
     static struct heddle_plan_op op[4];
     static const struct heddle_plan_value value[] = {
@@ -92,23 +93,25 @@ static struct heddle_plan_graph *pinch(double first)
                                         .ops = op,
                                         .values = value,
                                         .inputs = input};
+    const double time[] = {first, second, 10, 10};
     struct heddle_plan_graph *g = NULL;
 
     for (uint32_t i = 0; i < 4; i++)
-        op[i] = (struct heddle_plan_op){.time = 10,
+        op[i] = (struct heddle_plan_op){.time = time[i],
                                         .first_value = i,
                                         .nvalues = 1,
                                         .inplace = HEDDLE_PLAN_NONE};
-    op[0].time = first;
     op[2].work_bytes = 19;
-    op[3].ninputs = 2;
+    op[1].ninputs = is_row ? 1 : 0;
+    op[2].first_input = op[3].first_input = is_row ? 1 : 0;
+    op[3].ninputs = is_row ? 1 : 2;
     CHECK_OK(heddle_plan_graph_create(&d, NULL, &g));
     return g;
 }
 
 TEST(a_pinch_by_hand)
 {
-    struct heddle_plan_graph *g = pinch(100);
+    struct heddle_plan_graph *g = pinch(100, 10, false);
     struct why w;
     struct rig r;
 
@@ -129,7 +132,7 @@ TEST(a_pinch_by_hand)
     r.m.host = (struct heddle_plan_store){0.1, 1, 0};
     CHECK_NEAR(joint_bound(g, &r), 139.0, 1e-6);
     heddle_plan_graph_destroy(g);
-    g = pinch(1); /* hardly any time to copy: both again */
+    g = pinch(1, 10, false); /* hardly any time to copy: both again */
     rig_init(&r, g, why_init(&w, NULL));
     r.m.disk = (struct heddle_plan_store){0, 0, 0};
     r.m.host = (struct heddle_plan_store){0.001, 1, 0};
@@ -255,41 +258,9 @@ TEST(no_program_beats_the_relaxation)
     CHECK(n > 100 && sharp > n / 1000 && sharper > 0);
 }
 
-/* A value for another that is needed behind an operation with much workspace: operation 0
- * makes the first, 1 the second, 2 has the workspace, 3 reads the second. */
-static struct heddle_plan_graph *two_in_a_row(void)
-{
-    static struct heddle_plan_op op[4];
-    static const struct heddle_plan_value value[] = {
-        {10, 0, 0}, {10, 1, 0}, {1, 2, HEDDLE_PLAN_RESULT}, {0, 3, 0}};
-    static const uint32_t input[] = {0, 1};
-    const struct heddle_plan_graph d = {.size = sizeof(d),
-                                        .name = "two_in_a_row",
-                                        .nops = 4,
-                                        .nvalues = 4,
-                                        .ninputs = 2,
-                                        .ops = op,
-                                        .values = value,
-                                        .inputs = input};
-    static const double time[] = {5, 2, 10, 10};
-    struct heddle_plan_graph *g = NULL;
-
-    for (uint32_t i = 0; i < 4; i++)
-        op[i] = (struct heddle_plan_op){.time = time[i],
-                                        .first_value = i,
-                                        .nvalues = 1,
-                                        .inplace = HEDDLE_PLAN_NONE};
-    op[2].work_bytes = 19;
-    op[1].ninputs = op[3].ninputs = 1;
-    op[2].first_input = 1;
-    op[3].first_input = 1;
-    CHECK_OK(heddle_plan_graph_create(&d, NULL, &g));
-    return g;
-}
-
 TEST(a_repetition_needs_its_inputs_and_a_copy_its_time)
 {
-    struct heddle_plan_graph *g = two_in_a_row();
+    struct heddle_plan_graph *g = pinch(5, 2, true);
     uint8_t is_held[4];
     struct why w;
     struct rig r;
